@@ -1,0 +1,294 @@
+"""
+What can be swapped under pai: model drivers, stores, engines, streams.
+
+Each port says its guarantees first, then its methods. A kit in :mod:`pai.testing` checks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Literal, Protocol, runtime_checkable
+
+import attrs
+
+from pai.protocol import (
+    Accepted,
+    Batch,
+    Claimed,
+    Commit,
+    Committed,
+    Event,
+    Message,
+    ModelSettings,
+    PromptCache,
+    ProviderOptions,
+    ProviderTool,
+    ReasoningLevel,
+    RunRecord,
+    StreamPart,
+    SystemMessage,
+    ThreadKey,
+    ThreadRecord,
+    ThreadSnapshot,
+    ToolChoice,
+    ToolSpec,
+)
+from pai.schema import JsonObject, JsonValue
+
+__all__ = (
+    "Engine",
+    "ModelDriver",
+    "ModelProfile",
+    "ModelRequest",
+    "Store",
+)
+
+
+# ---------------------------------------------------------------------------- models
+
+
+@attrs.frozen
+class ModelProfile:
+    """
+    What a driver's model can do.
+
+    Args:
+        combined_output: Structured output and tools go together in one request.
+        output_source: Where the structured output comes: in the text, or as an event.
+        mid_conversation: Channels by which changes of tools or instructions can be told.
+        reasoning: Levels of reasoning the model takes, weakest first; empty: not known, send as is.
+        requires: Ids of capabilities the driver needs on the request.
+    """
+
+    combined_output: bool = False
+    output_source: Literal["text", "event"] = "text"
+    mid_conversation: tuple[str, ...] = ()
+    reasoning: tuple[ReasoningLevel, ...] = ()
+    requires: tuple[str, ...] = ()
+
+
+@attrs.frozen(eq=False)
+class ModelRequest:
+    """
+    One request to a model. It is immutable: change it with ``attrs.evolve``.
+
+    Args:
+        model: The driver, or a name that the loop resolves (``"openai:gpt-5.2"``).
+        instructions: System messages, in order.
+        messages: The conversation so far, oldest first; provider-valid (R-15).
+        tools: The tools offered; the same tuple as long as the same tools are offered, so that a
+            driver can keep its encoded form by identity.
+        provider_tools: Tools that the provider runs.
+        tool_choice: ``None`` leaves it to the provider.
+        settings: Sampling.
+        provider_options: Options by provider name.
+        output: JSON Schema of the answer, where one is wanted.
+        prompt_cache: ``None`` sends nothing.
+        approvals: Decisions for drivers that ask for approvals themselves.
+        capabilities: Bound capabilities by id, for drivers that require some.
+        mid_conversation: What changed since the last call, for drivers with a channel for it.
+        metadata: For observability only: never on the provider's wire (O-9).
+    """
+
+    model: ModelDriver | str
+    messages: Sequence[Message]
+    instructions: tuple[SystemMessage, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    provider_tools: tuple[ProviderTool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    settings: ModelSettings = ModelSettings()
+    provider_options: ProviderOptions = attrs.field(factory=dict)
+    output: JsonObject | None = None
+    prompt_cache: PromptCache | None = None
+    approvals: Mapping[str, JsonValue] = attrs.field(factory=dict)
+    capabilities: Mapping[str, object] = attrs.field(factory=dict)
+    mid_conversation: JsonObject | None = None
+    metadata: Mapping[str, JsonValue] = attrs.field(factory=dict)
+
+
+@runtime_checkable
+class ModelDriver(Protocol):
+    """
+    A model that streams.
+
+    Guarantees a driver gives:
+
+    * The stream is well formed: an ``…End`` for each ``…Start``, deltas between them, one
+      ``ToolCall`` for each ``ToolInputStart``, and one ``StepFinish`` as its last part. A stream of
+      the provider that ends otherwise raises :class:`~pai.errors.IncompleteStream`.
+    * Ids of texts and reasonings are unique within the stream, as are call ids.
+    * Errors are :class:`~pai.errors.ModelError` with provider, code and status, without a header,
+      a key or content. Cancellation passes through.
+    * It retries nothing: the loop does, in one place (O-17).
+    * Closing the iterator early frees the connection.
+    * It runs on asyncio and on trio, or says at construction that it does not.
+    """
+
+    @property
+    def provider(self) -> str:
+        """The provider's name, by which it finds its entry in ``provider_options``."""
+
+    @property
+    def name(self) -> str:
+        """The model's name at the provider."""
+
+    @property
+    def profile(self) -> ModelProfile:
+        """What the model can do."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart | list[StreamPart]]:
+        """
+        Ask the model.
+
+        Yields parts, or lists of parts: a list for each read of the socket costs least.
+        """
+
+
+# ---------------------------------------------------------------------------- store
+
+
+class Store(Protocol):
+    """
+    The truth: threads, messages, runs, calls, events.
+
+    Guarantees a store gives:
+
+    * Each method is atomic: all of it is there, or nothing.
+    * A thread has at most one active run (R-1), and runs start in the order they were accepted.
+    * A write of a run carries its fence; a fence that is no longer the thread's raises
+      :class:`~pai.errors.LeaseLost`, and nothing is written (R-4).
+    * Events of a thread are numbered from 1 without a gap, in the order they were committed.
+    * The partition is part of every key: a thread of another one does not exist (R-7).
+    * What a finished method wrote survives the death of the process, if the store is ``durable``.
+    * Nothing is held between two calls: no lock, no transaction, no connection of a caller.
+
+    Methods may be called from any task; a cancelled call was done whole or not at all.
+    """
+
+    @property
+    def durable(self) -> bool:
+        """Whether what is written outlives the process, and whether a write has a price."""
+
+    async def open(self) -> None:
+        """
+        Get ready.
+
+        Raises:
+            StoreError: It can't be reached, or is no database of ours.
+            MigrationNeeded: It is of an older version.
+        """
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of everything."""
+
+    async def accept(
+        self,
+        thread: ThreadRecord,
+        run: RunRecord,
+        message: Message | None,
+        events: list[Event],
+        *,
+        when_busy: Literal["queue", "reject"] = "queue",
+        claim: tuple[str, float] | None = None,
+        started: list[Event] | None = None,
+    ) -> Accepted:
+        """
+        Put a run in its thread's queue, with the message that came with it.
+
+        Args:
+            thread: The head to make if there is no such thread yet. One that exists stays as it is.
+            run: The new run, queued.
+            message: The user's message.
+            events: What goes into the log for it.
+            when_busy: ``"reject"`` raises if the thread has an active or waiting run.
+            claim: Owner and lease in seconds: claim it in the same transaction if the thread is free.
+            started: The events of that claim.
+
+        Raises:
+            ThreadNotFound: The thread belongs to another agent (A-RUN-5).
+            ThreadBusy: It is busy and the caller will not wait.
+            AnswerConflict: The run's id is taken by a request with another digest (O-18).
+        """
+
+    async def claim(
+        self, key: ThreadKey, owner: str, lease: float, started: list[Event]
+    ) -> Claimed | None:
+        """
+        Take the thread's next run: its oldest queued one, or a running one whose lease has ended.
+
+        Args:
+            key: The thread.
+            owner: Who takes it.
+            lease: Seconds until others may take it.
+            started: The events of the claim.
+
+        Returns:
+            The run, or ``None`` if there is none to take.
+        """
+
+    async def waiting(self, limit: int = 100) -> list[ThreadKey]:
+        """Threads with a run to take, those that wait longest first."""
+
+    async def renew(self, key: ThreadKey, run_id: str, fence: int, lease: float) -> str | None:
+        """
+        Keep a run for another *lease* seconds.
+
+        Returns:
+            Why it shall be cancelled, if somebody asked.
+
+        Raises:
+            LeaseLost: It is not ours any more.
+        """
+
+    async def append(self, key: ThreadKey, run_id: str, fence: int, events: list[Event]) -> Batch:
+        """
+        Write events of a step under way into the log, as one batch.
+
+        Raises:
+            LeaseLost: The run is not ours any more.
+        """
+
+    async def commit(self, key: ThreadKey, run_id: str, fence: int, change: Commit) -> Committed:
+        """
+        Write a step, the start or the end of calls, or the end of the run: one transaction.
+
+        Raises:
+            LeaseLost: The run is not ours any more.
+        """
+
+    async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> Batch | None:
+        """
+        Ask that a run be cancelled (R-8). A queued one is cancelled at once.
+
+        Returns:
+            The events, if it was queued; ``None`` if its worker has to do it, or it had ended.
+        """
+
+    async def run(self, key: ThreadKey, run_id: str) -> RunRecord | None:
+        """The run, if there is one of that id."""
+
+    async def snapshot(self, key: ThreadKey, agent: str) -> ThreadSnapshot | None:
+        """The whole thread, as of one moment; ``None`` if *agent* has no such thread."""
+
+    async def run_messages(self, key: ThreadKey, run_id: str) -> list[Message]:
+        """The messages that a run wrote, oldest first."""
+
+    async def events(self, key: ThreadKey, after: int, limit: int = 500) -> list[Batch]:
+        """Batches with events numbered above *after*, oldest first, at most *limit* of them."""
+
+    async def threads(
+        self, partition: str, agent: str, limit: int, after: str | None
+    ) -> tuple[list[ThreadRecord], str | None]:
+        """A page of an agent's threads, newest first, and the cursor of the next page."""
+
+
+# ---------------------------------------------------------------------------- engine
+
+
+class Engine(Protocol):
+    """
+    Wakes workers. It holds no truth: a lost or a double wake does no harm.
+    """
+
+    async def wake(self, key: ThreadKey) -> None:
+        """Say that the thread may have a run to take."""

@@ -1,0 +1,268 @@
+"""
+The events of a thread: one ordered log, the same for every watcher (R-25).
+
+An event has ``seq`` (its number in the thread's log, from 1), ``run_id`` (empty for an event of
+the thread itself), ``type`` and the fields of its type. The parts of a step's stream are events
+as they are (:mod:`pai.protocol._stream`); here stand the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+
+import attrs
+
+from pai.protocol._codec import Codec, dumps
+from pai.protocol._parts import CallOutcome
+from pai.protocol._state import MessageView
+from pai.protocol._stream import (
+    Data,
+    EventBase,
+    File,
+    FinishReason,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    Source,
+    StepReset,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolInputDelta,
+    ToolInputStart,
+)
+from pai.protocol._usage import Usage
+from pai.schema import JsonObject, JsonValue
+
+__all__ = (
+    "Event",
+    "MessageMetadata",
+    "PluginEvent",
+    "RunFinished",
+    "RunQueued",
+    "RunStarted",
+    "StepFinished",
+    "StepStarted",
+    "ThreadUpdated",
+    "CallError",
+    "CallOutput",
+    "ToolProgress",
+    "encode_events",
+    "event_from_json",
+    "event_to_json",
+)
+
+
+@attrs.define
+class RunQueued(EventBase):
+    """A run was accepted; *message* is the user's message that came with it, if one did."""
+
+    type: ClassVar[Literal["run-queued"]] = "run-queued"
+
+    operation: str
+    message: MessageView | None = None
+    metadata: JsonObject = attrs.field(factory=dict)
+    parent_run_id: str | None = None
+
+
+@attrs.define
+class RunStarted(EventBase):
+    """
+    A worker holds the run and works on it.
+
+    Args:
+        thread_id: The thread of the run.
+        attempt: 1, and one more for each takeover; the store says it.
+        episode: 1, and one more for each resume (A-DEF-8); the store says it.
+    """
+
+    type: ClassVar[Literal["run-started"]] = "run-started"
+
+    thread_id: str
+    attempt: int = 1
+    episode: int = 1
+
+
+@attrs.define
+class StepStarted(EventBase):
+    """A step begins; what it streams will be the assistant message *message_id*."""
+
+    type: ClassVar[Literal["step-started"]] = "step-started"
+
+    index: int
+    message_id: str
+
+
+@attrs.define
+class StepFinished(EventBase):
+    """A step is committed: what it streamed is a message of the thread now."""
+
+    type: ClassVar[Literal["step-finished"]] = "step-finished"
+
+    index: int
+    reason: FinishReason
+    usage: Usage | None = None
+
+
+@attrs.define
+class ToolProgress(EventBase):
+    """A tool at work says how far it is."""
+
+    type: ClassVar[Literal["tool-progress"]] = "tool-progress"
+
+    call_id: str
+    value: JsonValue
+
+
+@attrs.define
+class CallOutput(EventBase):
+    """A call has an output: *outcome* is ``completed``, or ``skipped`` for a synthetic one."""
+
+    type: ClassVar[Literal["tool-output"]] = "tool-output"
+
+    call_id: str
+    output: JsonValue
+    outcome: CallOutcome = "completed"
+
+
+@attrs.define
+class CallError(EventBase):
+    """A call ended without an output; *error* is what the model is told."""
+
+    type: ClassVar[Literal["tool-error"]] = "tool-error"
+
+    call_id: str
+    error: str
+    outcome: CallOutcome = "failed"
+
+
+@attrs.define
+class PluginEvent(EventBase):
+    """What a plugin emitted under a name of its own."""
+
+    type: ClassVar[Literal["plugin"]] = "plugin"
+
+    name: str
+    value: JsonValue
+
+
+@attrs.define
+class MessageMetadata(EventBase):
+    """The public metadata of a message changed; *metadata* is the whole bag."""
+
+    type: ClassVar[Literal["message-metadata"]] = "message-metadata"
+
+    message_id: str
+    metadata: JsonObject
+
+
+@attrs.define
+class RunFinished(EventBase):
+    """
+    The one terminal event of a run, whatever its end.
+
+    Args:
+        status: ``completed``, ``failed``, ``cancelled`` or ``blocked``.
+        outcome: What a ``Respond`` said, else the status.
+        reason: Why it was blocked or cancelled.
+        stop_reason: Why the loop ended (O-2).
+        usage: The sum over its model calls.
+        error: ``{"code": ..., "message": ...}`` for a failed run, fit for any client.
+        metadata: The run's public metadata.
+    """
+
+    type: ClassVar[Literal["run-finished"]] = "run-finished"
+
+    status: Literal["completed", "failed", "cancelled", "blocked"]
+    outcome: str | None = None
+    reason: str | None = None
+    stop_reason: str | None = None
+    usage: Usage | None = None
+    error: JsonObject | None = None
+    metadata: JsonObject = attrs.field(factory=dict)
+    finished_at: datetime | None = attrs.field(default=None, metadata={"wire": False})
+
+
+@attrs.define
+class ThreadUpdated(EventBase):
+    """The thread's title or public metadata changed; only what changed is set."""
+
+    type: ClassVar[Literal["thread-updated"]] = "thread-updated"
+
+    title: str | None = None
+    title_source: str | None = None
+    metadata: JsonObject | None = None
+
+
+Event = (
+    RunQueued
+    | RunStarted
+    | StepStarted
+    | TextStart
+    | TextDelta
+    | TextEnd
+    | ReasoningStart
+    | ReasoningDelta
+    | ReasoningEnd
+    | ToolInputStart
+    | ToolInputDelta
+    | ToolCall
+    | ToolProgress
+    | CallOutput
+    | CallError
+    | Data
+    | Source
+    | File
+    | PluginEvent
+    | MessageMetadata
+    | StepReset
+    | StepFinished
+    | RunFinished
+    | ThreadUpdated
+)
+
+_USAGE = Codec(Usage)
+_PLAIN = (
+    TextStart, TextDelta, TextEnd, ReasoningStart, ReasoningDelta, ReasoningEnd,
+    ToolInputStart, ToolInputDelta, ToolCall, Source, File, Data, StepReset,
+    RunStarted, StepStarted, ToolProgress, CallOutput, CallError,
+    PluginEvent, MessageMetadata, ThreadUpdated,
+)  # fmt: skip
+_CODECS: dict[type, Codec[Any]] = {cls: Codec(cls, tag=cls.type) for cls in _PLAIN}
+_CODECS[StepFinished] = Codec(StepFinished, tag=StepFinished.type, nested={"usage": _USAGE})
+_CODECS[RunFinished] = Codec(RunFinished, tag=RunFinished.type, nested={"usage": _USAGE})
+_CODECS[RunQueued] = Codec(RunQueued, tag=RunQueued.type, nested={"message": MessageView.codec})
+_BY_TAG: dict[str, Codec[Any]] = {cls.type: codec for cls, codec in _CODECS.items()}  # type: ignore[attr-defined]  # all have a type
+
+# The three that come by the thousand encode themselves (0.1 µs against 2.5).
+_QUICK: dict[type, Callable[[Any], str]] = {
+    TextDelta: TextDelta.encode,
+    ReasoningDelta: ReasoningDelta.encode,
+    ToolInputDelta: ToolInputDelta.encode,
+}
+
+
+def event_to_json(event: Event) -> JsonObject:
+    """The event as JSON, without its number."""
+    return _CODECS[type(event)].to_json(event)
+
+
+def event_from_json(value: Mapping[str, Any]) -> Event:
+    """The event that :func:`event_to_json` wrote."""
+    event: Event = _BY_TAG[value["type"]].from_json(value)
+    return event
+
+
+def encode_events(events: list[Event]) -> str:
+    """The events of a batch as one JSON array."""
+    quick, codecs = _QUICK, _CODECS
+    rows = []
+    for event in events:
+        encode = quick.get(type(event))
+        rows.append(
+            encode(event) if encode else dumps(codecs[type(event)].to_json(event))
+        )
+    return "[" + ",".join(rows) + "]"

@@ -1,0 +1,215 @@
+"""What lies in a store, as values: threads, runs, calls, and what one transaction changes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+import attrs
+
+from pai.protocol._batch import Batch
+from pai.protocol._events import Event
+from pai.protocol._messages import Message, Metadata
+from pai.protocol._parts import CallOutcome
+from pai.protocol._state import RunStatus
+from pai.protocol._usage import Usage
+from pai.schema import JsonObject, JsonValue
+
+__all__ = (
+    "Accepted",
+    "CallRecord",
+    "Claimed",
+    "Commit",
+    "Committed",
+    "RunEnd",
+    "RunRecord",
+    "ThreadKey",
+    "ThreadRecord",
+    "ThreadSnapshot",
+)
+
+
+class ThreadKey(NamedTuple):
+    """A thread's address: its id can repeat in another partition (A-CTX-3, R-7)."""
+
+    partition: str
+    thread_id: str
+
+
+@attrs.define(eq=False)
+class ThreadRecord:
+    """The head of a thread."""
+
+    key: ThreadKey
+    agent: str
+    """The key the agent has in the runtime (A-RUN-5)."""
+    metadata: Metadata
+    created_at: datetime
+    updated_at: datetime
+    title: str | None = None
+    title_source: str | None = None
+
+
+@attrs.define(eq=False)
+class RunRecord:
+    """
+    A run.
+
+    Args:
+        id: Unique within the thread.
+        agent: The key the agent has in the runtime.
+        version: The agent's version when the run was accepted (A-DEF-7).
+        operation: ``send``, ``trigger``, ``regenerate`` or ``resume``.
+        request: What any worker needs to rebuild the run's context (R-6): JSON with
+            ``identity``, ``clientData``, ``actor``, ``options``, ``metadata``, and ``respond`` where
+            ``accept_message`` has answered already.
+        digest: Digest of the request: the same id with another digest is a conflict (O-18).
+        attempt: How often a worker has taken it.
+        episode: 1, and one more for each resume.
+    """
+
+    id: str
+    agent: str
+    version: str
+    operation: str
+    request: JsonObject
+    digest: str
+    created_at: datetime
+    metadata: Metadata = attrs.field(factory=Metadata)
+    status: RunStatus = "queued"
+    parent_run_id: str | None = None
+    attempt: int = 0
+    episode: int = 1
+    outcome: str | None = None
+    reason: str | None = None
+    stop_reason: str | None = None
+    usage: Usage | None = None
+    error: JsonObject | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    cancel: str | None = None
+    """Somebody asked to cancel it, and why; ``None`` if nobody did."""
+
+
+CallStatus = Literal["requested", "started", "settled"]
+
+
+@attrs.frozen(eq=False)
+class CallRecord:
+    """A tool call's row: *started* is committed before the body runs (R-12)."""
+
+    call_id: str
+    message_id: str
+    tool: str
+    status: CallStatus
+    outcome: CallOutcome | None = None
+    output: JsonValue = None
+    error: str | None = None
+    input: JsonValue = None
+    """What was executed, where that differs from what the message says; with *rewritten*."""
+    rewritten: bool = False
+
+
+@attrs.frozen(eq=False)
+class RunEnd:
+    """How a run ended."""
+
+    status: Literal["completed", "failed", "cancelled", "blocked"]
+    finished_at: datetime
+    outcome: str | None = None
+    reason: str | None = None
+    stop_reason: str | None = None
+    usage: Usage | None = None
+    error: JsonObject | None = None
+
+
+@attrs.define(eq=False)
+class Commit:
+    """
+    What one transaction of a run writes, all or nothing.
+
+    Args:
+        events: They go into the log, in order.
+        message: A new message of the thread; one whose id is there already takes its place.
+        calls: Rows of tool calls, new or changed.
+        run_metadata: The run's whole new metadata.
+        thread_metadata: The thread's whole new metadata.
+        message_metadata: Whole new metadata of messages, by message id.
+        end: The run settles with this commit.
+    """
+
+    events: list[Event] = attrs.field(factory=list)
+    message: Message | None = None
+    calls: tuple[CallRecord, ...] = ()
+    run_metadata: Metadata | None = None
+    thread_metadata: Metadata | None = None
+    message_metadata: dict[str, Metadata] = attrs.field(factory=dict)
+    end: RunEnd | None = None
+
+
+@attrs.frozen(eq=False)
+class Claimed:
+    """
+    A run that is ours until the lease ends.
+
+    Args:
+        run: Its record, with the new attempt.
+        fence: The number that every write of it must carry (R-4).
+        thread: The head of its thread.
+        messages: The thread's messages, oldest first, calls settled where they have.
+        calls: Calls of this run that a former worker left open.
+        batch: The events of the claim.
+        takeovers: How often it was taken from a worker since its last commit (R-3b).
+    """
+
+    run: RunRecord
+    fence: int
+    thread: ThreadRecord
+    messages: list[Message]
+    calls: tuple[CallRecord, ...]
+    batch: Batch
+    takeovers: int = 0
+
+
+@attrs.frozen(eq=False)
+class Accepted:
+    """
+    A run is in the queue.
+
+    Args:
+        run: Its record; an earlier one's where this request had come before (*known*).
+        batch: The events of it; ``None`` if it was known.
+        claimed: It is ours already, as the thread was free and a claim was asked for.
+        known: The same request was accepted before.
+    """
+
+    run: RunRecord
+    batch: Batch | None
+    claimed: Claimed | None
+    known: bool = False
+
+
+@attrs.frozen(eq=False)
+class Committed:
+    """
+    A commit is written.
+
+    Args:
+        batch: Its events, numbered.
+        more: Another run of the thread waits; only told when the run settled.
+        cancel: Somebody asked to cancel the run, and why.
+    """
+
+    batch: Batch
+    more: bool = False
+    cancel: str | None = None
+
+
+@attrs.frozen(eq=False)
+class ThreadSnapshot:
+    """A thread, read in one transaction."""
+
+    thread: ThreadRecord
+    messages: list[Message]
+    runs: list[RunRecord]
+    cursor: int

@@ -1,0 +1,129 @@
+"""The vocabulary of a request to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import attrs
+
+from pai.schema import JsonObject, JsonValue
+
+__all__ = (
+    "ModelSettings",
+    "ProviderOptions",
+    "ProviderTool",
+    "PromptCache",
+    "Reasoning",
+    "ReasoningLevel",
+    "SystemMessage",
+    "ToolChoice",
+    "ToolName",
+    "ToolSpec",
+)
+
+ProviderOptions = Mapping[str, Mapping[str, JsonValue]]
+"""Options by provider name; each driver reads its own entry (A-MODEL-3)."""
+
+ReasoningLevel = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+
+
+@attrs.frozen
+class Reasoning:
+    """
+    How much a model should think.
+
+    Args:
+        level: The level; clamped to what the model offers (O-13).
+        summary: Whether the provider should show a summary of it.
+        budget_tokens: An upper bound, where the provider takes one.
+    """
+
+    level: ReasoningLevel
+    summary: bool = True
+    budget_tokens: int | None = None
+
+
+@attrs.frozen
+class PromptCache:
+    """
+    A wish for the provider's prompt cache.
+
+    Args:
+        retention: How long the prefix should be kept.
+        key: What requests with a common prefix have in common.
+    """
+
+    retention: Literal["none", "short", "long"]
+    key: str | None = None
+
+
+@attrs.frozen
+class ModelSettings:
+    """
+    How a model should sample; nothing about transport can pass through here (A-MODEL-2).
+
+    ``None`` leaves a setting to the provider.
+    """
+
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    stop_sequences: Sequence[str] | None = None
+    seed: int | None = None
+    reasoning: ReasoningLevel | Reasoning | None = None
+
+
+@attrs.frozen
+class SystemMessage:
+    """One message of instructions, with options for the provider it is meant for (A-INSTR-1)."""
+
+    content: str
+    provider_options: ProviderOptions = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class ToolName:
+    """A tool choice: this tool."""
+
+    name: str
+
+
+ToolChoice = Literal["auto", "none", "required"] | ToolName
+
+
+@attrs.frozen(eq=False)
+class ToolSpec:
+    """
+    A tool as a model is told of it.
+
+    Args:
+        name: The name the model uses.
+        description: What it is for.
+        input_schema: JSON Schema of its input.
+        strict_schema: The same in OpenAI's strict form, where it has one.
+    """
+
+    name: str
+    description: str
+    input_schema: JsonObject
+    strict_schema: JsonObject | None = None
+
+
+@attrs.frozen(eq=False)
+class ProviderTool:
+    """
+    A tool that the provider runs (A-TOOL-7).
+
+    Args:
+        provider: The provider it belongs to; other drivers leave it out.
+        name: The name the provider documents, e.g. ``"web_search"``.
+        options: The rest of its declaration, word for word.
+    """
+
+    provider: str
+    name: str
+    options: JsonObject = attrs.field(factory=dict)

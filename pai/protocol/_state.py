@@ -1,0 +1,181 @@
+"""
+What a client may see of a thread: heads, messages, runs, and all of it as one state.
+
+No private metadata and no provider data has a place in these shapes (A-META-6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+
+import attrs
+
+from pai.protocol._codec import from_time
+from pai.protocol._messages import Message, Role
+from pai.protocol._parts import MessagePart, part_from_json, part_to_json
+from pai.protocol._usage import Usage
+from pai.schema import JsonObject, JsonValue
+
+__all__ = (
+    "MessageView",
+    "PendingCall",
+    "RunStatus",
+    "RunView",
+    "ThreadState",
+    "ThreadSummary",
+    "ThreadView",
+    "message_view",
+)
+
+RunStatus = Literal[
+    "queued", "running", "suspended", "completed", "failed", "cancelled", "blocked"
+]
+"""The status of a run (R-3)."""
+
+
+class _MessageCodec:
+    """The JSON form of a client's message."""
+
+    def to_json(self, value: MessageView) -> JsonObject:
+        return {
+            "id": value.id,
+            "role": value.role,
+            "parts": [part_to_json(part) for part in value.parts],
+            "metadata": dict(value.metadata),
+            "runId": value.run_id,
+            "createdAt": from_time(value.created_at),
+        }
+
+    def from_json(self, value: Mapping[str, Any]) -> MessageView:
+        return MessageView(
+            id=value["id"],
+            role=value["role"],
+            parts=tuple([part_from_json(part) for part in value["parts"]]),
+            metadata=value["metadata"],
+            run_id=value["runId"],
+            created_at=datetime.fromisoformat(value["createdAt"]),
+        )
+
+
+@attrs.frozen
+class MessageView:
+    """
+    A message as clients see it.
+
+    ``metadata`` is the public bag beside the reserved key ``pai`` (A-META-7).
+    """
+
+    codec: ClassVar[_MessageCodec] = _MessageCodec()
+
+    id: str
+    role: Role
+    parts: tuple[MessagePart, ...]
+    metadata: JsonObject
+    run_id: str
+    created_at: datetime
+
+
+def _shown(part: MessagePart) -> MessagePart:
+    """The part without what only its provider may see."""
+    if getattr(part, "provider_data", None) is None:
+        return part
+    return attrs.evolve(part, provider_data=None)  # type: ignore[call-arg]  # it has the field
+
+
+def message_view(message: Message) -> MessageView:
+    """What a client may see of *message*."""
+    public: JsonObject = {**message.metadata.public}  # type: ignore[dict-item]  # checked JSON
+    return MessageView(
+        message.id,
+        message.role,
+        tuple([_shown(part) for part in message.parts]),
+        public,
+        message.run_id,
+        message.created_at,
+    )
+
+
+@attrs.frozen
+class ThreadView:
+    """The head of a thread; ``metadata`` is the public bag."""
+
+    id: str
+    title: str | None
+    title_source: str | None
+    metadata: JsonObject
+    created_at: datetime
+    updated_at: datetime
+
+
+@attrs.frozen
+class ThreadSummary:
+    """A thread in a list."""
+
+    id: str
+    title: str | None
+    title_source: str | None
+    metadata: JsonObject
+    created_at: datetime
+    updated_at: datetime
+
+
+@attrs.frozen
+class RunView:
+    """
+    A run as clients see it.
+
+    Args:
+        outcome: What a ``Respond`` said, else the status; ``None`` before the end.
+        reason: Why it was blocked or cancelled.
+        stop_reason: Why the loop ended (O-2).
+        metadata: The public bag.
+        error: ``{"code": ..., "message": ...}`` of a failed run.
+    """
+
+    id: str
+    status: RunStatus
+    outcome: str | None
+    reason: str | None
+    stop_reason: str | None
+    operation: str
+    metadata: JsonObject
+    usage: Usage | None
+    error: JsonObject | None
+    parent_run_id: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@attrs.frozen
+class PendingCall:
+    """A call that waits for an answer from outside."""
+
+    call_id: str
+    kind: Literal["approval", "client", "suspend", "question"]
+    tool: str | None
+    input: JsonValue
+    payload: JsonValue
+    expires_at: datetime | None
+
+
+@attrs.frozen
+class ThreadState:
+    """
+    A thread at one moment: this and the events after *cursor* are all there is (R-25).
+
+    Args:
+        thread: Its head.
+        messages: All messages, oldest first.
+        runs: All runs, oldest first.
+        pending: Calls that wait for an answer.
+        cursor: The number of the last event that this state holds.
+    """
+
+    thread: ThreadView
+    messages: tuple[MessageView, ...]
+    runs: tuple[RunView, ...]
+    pending: tuple[PendingCall, ...]
+    cursor: int
