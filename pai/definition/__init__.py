@@ -1,0 +1,46 @@
+"""What an application declares, and what its functions are handed."""
+
+from pai.definition._agent import AgentDefinition, Instructions, ModelSource, define_agent
+from pai.definition._behavior import (
+    AgentBehaviorInput,
+    ContextInput,
+    ObservedCall,
+    ObservedOutput,
+    ObservedTool,
+)
+from pai.definition._capabilities import Capability, define_capability
+from pai.definition._commands import CommandContext, CommandDefinition, define_command
+from pai.definition._metadata import EMPTY_METADATA, MetadataPatch, MetadataSchemas
+from pai.definition._selection import ModelSelection
+from pai.definition._signal import Signal
+from pai.definition._tool_context import Capabilities, ToolContext, ToolHost
+from pai.definition._tools import AgentToolConfig, ToolDefinition, define_tool, tool
+
+__all__ = (
+    "AgentBehaviorInput",
+    "AgentDefinition",
+    "AgentToolConfig",
+    "Capabilities",
+    "Capability",
+    "CommandContext",
+    "CommandDefinition",
+    "ContextInput",
+    "EMPTY_METADATA",
+    "Instructions",
+    "MetadataPatch",
+    "MetadataSchemas",
+    "ModelSelection",
+    "ModelSource",
+    "ObservedCall",
+    "ObservedOutput",
+    "ObservedTool",
+    "Signal",
+    "ToolContext",
+    "ToolDefinition",
+    "ToolHost",
+    "define_agent",
+    "define_capability",
+    "define_command",
+    "define_tool",
+    "tool",
+)

@@ -1,0 +1,69 @@
+"""The signal that tells a run's code to stop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+__all__ = ("Signal",)
+
+
+class Signal:
+    """
+    Set once, when the request, the run or the server is cancelled (A-CTX-2).
+
+    Async code is cancelled anyway; code in a worker thread asks :meth:`is_set` or waits.
+    """
+
+    __slots__ = ("_event", "_listeners", "_reason")
+
+    def __init__(self) -> None:
+        self._event: threading.Event | None = None
+        self._reason: str | None = None
+        self._listeners: list[Callable[[], None]] = []
+
+    def is_set(self) -> bool:
+        """Whether it is time to stop."""
+        return self._reason is not None
+
+    @property
+    def reason(self) -> str | None:
+        """Why, once it is set."""
+        return self._reason
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """
+        Wait in a worker thread.
+
+        Args:
+            timeout: Seconds to wait at most.
+
+        Returns:
+            Whether it is set.
+        """
+        if self._event is None:
+            self._event = threading.Event()
+        if self._reason is not None:
+            return True
+        return self._event.wait(timeout)
+
+    async def aborted(self) -> None:
+        """Return when it is set; for code that may not be cancelled itself."""
+        if self._reason is not None:
+            return
+        import anyio
+
+        event = anyio.Event()
+        self._listeners.append(event.set)
+        await event.wait()
+
+    def set(self, reason: str) -> None:
+        """Say that it is time to stop, on the event loop's thread; the first reason stays."""
+        if self._reason is not None:
+            return
+        self._reason = reason
+        if self._event is not None:
+            self._event.set()
+        for listener in self._listeners:
+            listener()
+        self._listeners.clear()
