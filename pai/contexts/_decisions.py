@@ -1,0 +1,89 @@
+"""What hooks decide: small frozen values, never exceptions."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+from pai.protocol import MessagePart, TextPart
+from pai.schema import JsonValue
+
+__all__ = (
+    "DenyCall",
+    "ReplaceInput",
+    "ReplaceValue",
+    "Respond",
+    "SkipCall",
+    "ToolFailure",
+    "ToolOutput",
+)
+
+
+def _parts(value: str | tuple[MessagePart, ...] | list[MessagePart]) -> tuple[MessagePart, ...]:
+    return (TextPart(value),) if isinstance(value, str) else tuple(value)
+
+
+@attrs.frozen(eq=False)
+class Respond:
+    """
+    End the run with this message of the assistant, without asking the model (A-LIFE-3).
+
+    What hooks further left patched is kept and committed.
+
+    Args:
+        parts: The message: text, or parts.
+        outcome: ``"blocked"`` makes the run's status ``blocked``; anything else is completed.
+        reason: Why, for machines: ``"quota_exceeded"``.
+    """
+
+    parts: tuple[MessagePart, ...] = attrs.field(converter=_parts)
+    outcome: str = "completed"
+    reason: str | None = None
+
+    @property
+    def status(self) -> Literal["completed", "blocked"]:
+        """The status of a run that ends so."""
+        return "blocked" if self.outcome == "blocked" else "completed"
+
+
+@attrs.frozen(eq=False)
+class ReplaceInput:
+    """Give the call this input instead; it is checked against the tool's schema again."""
+
+    value: object
+
+
+@attrs.frozen(eq=False)
+class SkipCall:
+    """Do not run the tool: this is its output."""
+
+    output: object
+
+
+@attrs.frozen(eq=False)
+class DenyCall:
+    """Do not run the tool: the model is told *message*."""
+
+    message: str
+
+
+@attrs.frozen(eq=False)
+class ToolOutput:
+    """Give the call this output instead, also where it had failed; it is checked again."""
+
+    value: object
+
+
+@attrs.frozen(eq=False)
+class ToolFailure:
+    """Make the call a failed one: the model is told *message*."""
+
+    message: str
+
+
+@attrs.frozen(eq=False)
+class ReplaceValue:
+    """Write this value instead."""
+
+    value: JsonValue
