@@ -1,0 +1,19 @@
+"""One run: prepare, step, tool calls, settle; no SQL, no HTTP."""
+
+from pai.loop._agent import BoundAgent
+from pai.loop._episode import Episode, Report
+from pai.loop._history import INTERRUPTED, repaired
+from pai.loop._journal import Journal
+from pai.loop._run import one_run
+from pai.loop._time_limits import limits
+
+__all__ = (
+    "BoundAgent",
+    "Episode",
+    "INTERRUPTED",
+    "Journal",
+    "Report",
+    "limits",
+    "one_run",
+    "repaired",
+)

@@ -1,0 +1,148 @@
+"""The journal: a run's way into the thread's log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from time import monotonic
+from typing import Any, Final
+
+import anyio
+
+from pai.ports import Store
+from pai.protocol import Batch, Commit, Committed, Event, ThreadKey
+
+__all__ = ("Journal",)
+
+COALESCE = 0.02
+"""Seconds between two batches of a step under way, once the first part has gone out (R-29a)."""
+
+STRETCHED = 0.25
+"""The same when the store is behind."""
+
+
+class Journal:
+    """
+    Events of one run on their way to the store and the watchers.
+
+    The first events of a step go at once, later ones are coalesced; the loop never waits for a
+    write while the model's stream has more, only at a commit. A store whose writes cost nothing
+    gets them as they come.
+
+    Args:
+        store: Where they go.
+        key: The thread.
+        run_id: The run.
+        fence: The fence of its lease.
+        publish: Hands a committed batch to the watchers.
+        spawn: Starts a task beside the run.
+    """
+
+    __slots__ = (
+        "_done", "_failed", "_interval", "_last", "_pending", "_publish", "_sleeping", "_spawn",
+        "_store", "_writing", "fence", "key", "more", "run_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        store: Store,
+        key: ThreadKey,
+        run_id: str,
+        fence: int,
+        publish: Callable[[ThreadKey, Batch], None],
+        spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+    ) -> None:
+        self._store: Final = store
+        self.key: Final = key
+        self.run_id: Final = run_id
+        self.fence: Final = fence
+        self._publish: Final = publish
+        self._spawn: Final = spawn
+        self.more = False
+        """Whether another run of the thread waits; told by the commit that ends this one."""
+        self._pending: list[Event] = []
+        self._writing = False
+        self._sleeping = False
+        self._done: anyio.Event | None = None
+        self._failed: Exception | None = None
+        self._last = 0.0
+        self._interval = COALESCE
+
+    def hold(self, event: Event) -> None:
+        """Take an event along with what comes next."""
+        self._pending.append(event)
+        self._last = 0.0
+
+    async def put(self, events: list[Event]) -> None:
+        """
+        Send on parts of a step's stream.
+
+        Raises:
+            LeaseLost: An earlier write found that the run is not ours any more.
+        """
+        if self._store.durable:
+            self.add(events)
+            return
+        if self._pending:
+            events = [*self._pending, *events]
+            self._pending = []
+        self._publish(
+            self.key, await self._store.append(self.key, self.run_id, self.fence, events)
+        )
+
+    def add(self, events: list[Event]) -> None:
+        """Send on events from code that cannot wait."""
+        if self._failed is not None:
+            raise self._failed
+        self._pending += events
+        if not (self._writing or self._sleeping):
+            self._sleeping = True
+            self._spawn(self._flush)
+
+    async def _flush(self) -> None:
+        while True:
+            delay = self._last + self._interval - monotonic()
+            if delay > 0:
+                await anyio.sleep(delay)
+            self._sleeping = False
+            if self._writing or not self._pending or self._failed is not None:
+                return  # a commit has taken them along
+            events, self._pending = self._pending, []
+            self._writing = True
+            started = self._last = monotonic()
+            try:
+                batch = await self._store.append(self.key, self.run_id, self.fence, events)
+                self._publish(self.key, batch)
+            except Exception as error:  # noqa: BLE001  # the run's own task raises it
+                self._failed = error
+            finally:
+                self._writing = False
+                if self._done is not None:
+                    self._done.set()
+                    self._done = None
+            # Writes that take as long as the interval mean that the store is behind.
+            slow = monotonic() - started > self._interval / 2
+            self._interval = min(self._interval * 2, STRETCHED) if slow else COALESCE
+            if not self._pending:
+                return
+            self._sleeping = True
+
+    async def commit(self, change: Commit) -> Committed:
+        """
+        Write a change, and before it what was put and not written yet, as one transaction.
+
+        Raises:
+            LeaseLost: The run is not ours any more.
+        """
+        while self._writing:
+            if self._done is None:
+                self._done = anyio.Event()
+            await self._done.wait()
+        if self._failed is not None:
+            raise self._failed
+        if self._pending:
+            change.events = [*self._pending, *change.events]
+            self._pending = []
+        committed = await self._store.commit(self.key, self.run_id, self.fence, change)
+        self.more = committed.more
+        self._publish(self.key, committed.batch)
+        return committed
