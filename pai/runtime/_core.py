@@ -1,0 +1,331 @@
+"""The core of a runtime: store, hubs, and the worker that runs what the queue holds."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import math
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import anyio
+import anyio.abc
+
+from pai.errors import LeaseLost
+from pai.loop import BoundAgent, Episode, Journal, one_run
+from pai.models import resolve_model
+from pai.ports import Store
+from pai.protocol import Accepted, Batch, Claimed, Event, RunStarted, ThreadKey, new_id
+from pai.runtime._hub import Hub
+
+__all__ = ("Core", "ErrorHandler")
+
+_log = logging.getLogger("pai.run")
+
+ErrorHandler = Callable[[BaseException], object]
+"""Takes an error whole; sync or async."""
+
+POLL = 1.0
+"""Seconds between looks for runs that another process queued or left."""
+
+_BACK_OFF = (0.1, 0.5, 2.0, 5.0, 15.0)
+"""Seconds before a background task that failed starts again."""
+
+
+class _Job:
+    """A run that is being worked on here."""
+
+    __slots__ = ("claimed", "episode", "scope")
+
+    def __init__(self, claimed: Claimed, episode: Episode) -> None:
+        self.claimed = claimed
+        self.episode = episode
+        self.scope = anyio.CancelScope()
+
+
+class Core:
+    """
+    What handles and worker share. It lives as long as the runtime is open.
+
+    Args:
+        store: The truth.
+        agents: The agents by key.
+        lease: Seconds a worker may be silent before others take its run (R-4).
+        max_runs: Runs worked on at once here.
+        work: Whether runs are worked on here at all.
+        on_error: Takes errors whole (A-RUN-3).
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agents: Mapping[str, BoundAgent],
+        *,
+        lease: float,
+        max_runs: int | None,
+        work: bool,
+        on_error: ErrorHandler | None,
+    ) -> None:
+        self.store: Final = store
+        self.agents: Final = agents
+        self.lease: Final = lease
+        self.work: Final = work
+        self.owner: Final = f"{os.getpid()}-{new_id()}"
+        self._on_error = on_error
+        self._max_runs = max_runs
+        self._room: anyio.CapacityLimiter | None = None
+        self._hubs: dict[ThreadKey, Hub] = {}
+        self._jobs: dict[tuple[ThreadKey, str], _Job] = {}
+        self._draining: dict[ThreadKey, bool] = {}
+        self._group: anyio.abc.TaskGroup | None = None
+        self._idle: anyio.Event | None = None
+        self._tools: anyio.CapacityLimiter | None = None
+
+    # ------------------------------------------------------------------ open and close
+
+    async def open(self, group: anyio.abc.TaskGroup) -> None:
+        """Open the store and start the background tasks."""
+        await self.store.open()
+        self._group = group
+        self._tools = anyio.CapacityLimiter(40)
+        if self._max_runs is not None:
+            self._room = anyio.CapacityLimiter(self._max_runs)
+        if self.store.durable:
+            if self.work:
+                self._keep("poll", self._poll)
+            self._keep("beat", self._beat)
+
+    async def close(self) -> None:
+        """Stop all runs: one that can be gone on with is left to others, else it is cancelled."""
+        jobs = list(self._jobs.values())
+        self._group = None
+        for job in jobs:
+            if not self.store.durable:
+                job.episode.signal.set("shutdown")
+            job.scope.cancel()
+
+    async def settled(self) -> None:
+        """Wait until no run is worked on any more."""
+        while self._jobs:
+            if self._idle is None:
+                self._idle = anyio.Event()
+            await self._idle.wait()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether runs can be accepted."""
+        return self._group is not None
+
+    def spawn(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a task that lives as long as the runtime."""
+        if self._group is not None:
+            self._group.start_soon(task)
+
+    def _keep(self, name: str, task: Callable[[], Awaitable[None]]) -> None:
+        """Start a background task that never ends: a failure is reported and it starts again."""
+
+        async def kept() -> None:
+            failures = 0
+            while True:
+                try:
+                    await task()
+                    failures = 0
+                except Exception as error:  # noqa: BLE001  # it must not cancel the user's body
+                    self.report(error, {"task": name})
+                    await anyio.sleep(_BACK_OFF[min(failures, len(_BACK_OFF) - 1)])
+                    failures += 1
+
+        self.spawn(kept)
+
+    # ------------------------------------------------------------------ errors
+
+    def report(self, error: BaseException, where: Mapping[str, object]) -> None:
+        """Give an error to the application whole; the log gets its kind and place (A-RUN-3)."""
+        place = " ".join(f"{key}={value}" for key, value in where.items())
+        _log.error("%s in %s", type(error).__name__, place)
+        if self._on_error is None:
+            return
+        error.add_note(place)
+        try:
+            answer = self._on_error(error)
+        except Exception as broken:  # noqa: BLE001  # a handler that fails must not fail the run
+            _log.error("on_runtime_error raised %s", type(broken).__name__)  # noqa: TRY400  # no text of theirs
+            return
+        if inspect.isawaitable(answer):
+            self.spawn(lambda: _awaited(answer))
+
+    # ------------------------------------------------------------------ watchers
+
+    @contextmanager
+    def hub(self, key: ThreadKey) -> Iterator[Hub]:
+        """The thread's hub; it is forgotten when nobody writes or watches any more."""
+        hub = self._hubs.get(key)
+        if hub is None:
+            hub = self._hubs[key] = Hub(self.store, key)
+        hub.watchers += 1
+        try:
+            yield hub
+        finally:
+            hub.watchers -= 1
+            self._forget(key, hub)
+
+    def _forget(self, key: ThreadKey, hub: Hub) -> None:
+        if not hub.watchers and not hub.writers and self._hubs.get(key) is hub:
+            del self._hubs[key]
+
+    def publish(self, key: ThreadKey, batch: Batch) -> None:
+        """Hand a committed batch to the thread's watchers, if there are any."""
+        hub = self._hubs.get(key)
+        if hub is not None:
+            hub.publish(batch)
+
+    # ------------------------------------------------------------------ work
+
+    def started(self, key: ThreadKey) -> list[Event]:
+        """What the log is told when a run is claimed."""
+        return [RunStarted(key.thread_id)]
+
+    def claim_now(self, key: ThreadKey) -> tuple[str, float] | None:
+        """Owner and lease, if a run that is accepted now may be claimed in the same transaction."""
+        if not self.work or self._room is not None or key in self._draining:
+            return None
+        return self.owner, self.lease
+
+    def begin(self, key: ThreadKey, accepted: Accepted) -> None:
+        """Tell watchers of an accepted run, and see that it is worked on."""
+        claimed = accepted.claimed
+        hub = self._hubs.get(key)
+        if hub is None and claimed is not None:
+            # The caller will watch: what it is about to see is kept from here on.
+            hub = self._hubs[key] = Hub(self.store, key)
+        if hub is not None:
+            if accepted.batch is not None:
+                hub.publish(accepted.batch)
+            if claimed is not None:
+                hub.publish(claimed.batch)
+        self.wake(key, claimed)
+
+    def wake(self, key: ThreadKey, claimed: Claimed | None = None) -> None:
+        """Work on the thread's runs, until none is left to take."""
+        if not self.work:
+            return
+        if key in self._draining:
+            self._draining[key] = True  # look again: it may be on its way out
+            return
+        self._draining[key] = False
+        self.spawn(lambda: self._drain(key, claimed))
+
+    async def _drain(self, key: ThreadKey, claimed: Claimed | None) -> None:
+        hub = self._hubs.get(key)
+        if hub is None:
+            hub = self._hubs[key] = Hub(self.store, key)
+        hub.writers += 1
+        try:
+            while True:
+                self._draining[key] = False
+                more = True
+                if claimed is None:
+                    claimed = await self._claim(key)
+                if claimed is not None:
+                    more = await self._work_on(key, claimed)
+                    claimed = None
+                    if more:
+                        continue
+                if not self._draining[key]:
+                    return
+        except Exception as error:  # noqa: BLE001  # the queue of others must not stop
+            self.report(error, {"thread_id": key.thread_id})
+        finally:
+            self._draining.pop(key, None)
+            hub.writers -= 1
+            self._forget(key, hub)
+
+    async def _claim(self, key: ThreadKey) -> Claimed | None:
+        claimed = await self.store.claim(key, self.owner, self.lease, self.started(key))
+        if claimed is not None:
+            self.publish(key, claimed.batch)
+        return claimed
+
+    async def _work_on(self, key: ThreadKey, claimed: Claimed) -> bool:
+        """Work on one run; whether another one waits."""
+        if self._room is None:
+            return await self._one(key, claimed)
+        async with self._room:
+            return await self._one(key, claimed)
+
+    async def _one(self, key: ThreadKey, claimed: Claimed) -> bool:
+        run = claimed.run
+        journal = Journal(
+            self.store, key, run.id, claimed.fence, self.publish, self.spawn
+        )
+        episode = Episode(
+            self.agents[run.agent], claimed, journal, self.report, resolve_model, self._limiter
+        )
+        job = self._jobs[key, run.id] = _Job(claimed, episode)
+        try:
+            with job.scope:
+                if run.cancel is not None:
+                    self._stop(job, run.cancel)
+                await one_run(episode)
+        except LeaseLost:
+            _log.warning("lease lost run_id=%s thread_id=%s", run.id, key.thread_id)
+        finally:
+            del self._jobs[key, run.id]
+            if not self._jobs and self._idle is not None:
+                self._idle.set()
+                self._idle = None
+        return journal.more
+
+    def _limiter(self) -> anyio.CapacityLimiter:
+        assert self._tools is not None
+        return self._tools
+
+    def works_on(self, key: ThreadKey, run_id: str) -> bool:
+        """Whether the run is being worked on here."""
+        return (key, run_id) in self._jobs
+
+    def _stop(self, job: _Job, reason: str) -> None:
+        job.episode.signal.set(reason)
+        job.scope.cancel()
+
+    async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> None:
+        """Cancel a run: here at once, elsewhere when its worker next looks."""
+        job = self._jobs.get((key, run_id))
+        if job is not None:
+            self._stop(job, reason)
+            return
+        batch = await self.store.cancel(key, run_id, reason)
+        if batch is not None:
+            self.publish(key, batch)
+
+    # ------------------------------------------------------------------ background
+
+    async def _poll(self) -> None:
+        """Look for runs that another process queued, or left when it died."""
+        while True:
+            await anyio.sleep(POLL)
+            for key in await self.store.waiting():
+                self.wake(key)
+
+    async def _beat(self) -> None:
+        """Keep the leases of the runs that are worked on here."""
+        pause = self.lease / 5 if math.isfinite(self.lease) else 3.0
+        while True:
+            await anyio.sleep(pause)
+            for (key, run_id), job in list(self._jobs.items()):
+                try:
+                    reason = await self.store.renew(key, run_id, job.claimed.fence, self.lease)
+                except LeaseLost:
+                    job.scope.cancel()
+                    continue
+                if reason is not None:
+                    self._stop(job, reason)
+
+
+async def _awaited(answer: Awaitable[object]) -> None:
+    try:
+        await answer
+    except Exception as broken:  # noqa: BLE001  # as for a sync handler
+        _log.error("on_runtime_error raised %s", type(broken).__name__)  # noqa: TRY400  # no text of theirs

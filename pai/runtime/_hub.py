@@ -1,0 +1,143 @@
+"""The hub: hands committed batches of one thread to the watchers of this process (R-29a)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import anyio
+
+from pai.ports import Store
+from pai.protocol import Batch, ThreadKey
+
+__all__ = ("Hub",)
+
+KEEP = 2048
+"""Batches kept for watchers; one that is further behind reads the store (R-27)."""
+
+POLL = 0.25
+"""Seconds between looks into the store while no worker of this process writes the thread."""
+
+
+class Hub:
+    """
+    One shared list of batches; a watcher is a place in the log, and while it waits, nothing more.
+
+    The order is the log's: a batch that comes early waits for those before it. Only watchers that
+    join late, and threads that another process writes, read the store, with one reader a thread.
+
+    Attributes:
+        writers: Workers of this process that have a run of the thread.
+        watchers: Watchers at present.
+    """
+
+    __slots__ = (
+        "_changed", "_early", "_key", "_log", "_next", "_reading", "_store", "watchers", "writers",
+    )  # fmt: skip
+
+    def __init__(self, store: Store, key: ThreadKey) -> None:
+        self._store: Final = store
+        self._key: Final = key
+        self._log: list[Batch] = []
+        self._early: dict[int, Batch] = {}
+        self._next: int | None = None
+        self._changed: anyio.Event | None = None
+        self._reading = False
+        self.writers = 0
+        self.watchers = 0
+
+    def publish(self, batch: Batch) -> None:
+        """Take a committed batch; one that is known already is passed over."""
+        if not batch.size:
+            return
+        log = self._log
+        if self._next is None:
+            self._next = batch.first
+        if batch.first != self._next:
+            if batch.first > self._next:
+                self._early[batch.first] = batch
+                self._wake()  # a watcher fetches what is missing
+            return
+        log.append(batch)
+        self._next = batch.first + batch.size
+        while self._early and (early := self._early.pop(self._next, None)) is not None:
+            log.append(early)
+            self._next = early.first + early.size
+        if len(log) > KEEP:
+            del log[: KEEP // 2]
+        self._wake()
+
+    def _wake(self) -> None:
+        changed = self._changed
+        if changed is not None:
+            self._changed = None
+            changed.set()
+
+    def _place(self, after: int) -> int | None:
+        """The index of the first kept batch that ends above *after*; ``None`` if one before is gone."""
+        log = self._log
+        if not log or self._next is None or after + 1 < log[0].first:
+            return None
+        if after + 1 >= self._next:
+            return len(log)
+        low, high = 0, len(log)
+        while low < high:
+            middle = (low + high) // 2
+            if log[middle].last <= after:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    async def watch(self, after: int, *, idle: bool = False) -> AsyncIterator[list[Batch]]:
+        """
+        All batches with events above *after*, in order, from wherever they are.
+
+        Args:
+            after: The number of the last event known.
+            idle: Give an empty list when there is nothing more at present, before waiting.
+        """
+        while True:
+            batches = await self._ready(after)
+            if batches:
+                after = batches[-1].last
+                yield batches
+                continue
+            if idle:
+                yield []
+                if self._place(after) != len(self._log):
+                    continue
+            await self._wait(after)
+
+    async def _ready(self, after: int) -> list[Batch]:
+        place = self._place(after)
+        if place is not None:
+            return self._log[place:]
+        batches = await self._store.events(self._key, after)
+        if batches and self._next is None:
+            self._next = batches[-1].last + 1
+        return batches
+
+    async def _wait(self, after: int) -> None:
+        changed = self._changed
+        if changed is None:
+            changed = self._changed = anyio.Event()
+        if not self._early:
+            if self.writers or not self._store.durable:
+                await changed.wait()
+                return
+            with anyio.move_on_after(POLL):
+                await changed.wait()
+                return
+        elif self._reading:
+            await changed.wait()
+            return
+        if self._reading:
+            return
+        self._reading = True
+        try:
+            start = after if self._next is None else self._next - 1
+            for batch in await self._store.events(self._key, start):
+                self.publish(batch)
+        finally:
+            self._reading = False

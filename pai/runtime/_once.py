@@ -1,0 +1,93 @@
+"""A run without a thread: :func:`run_once`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import anyio
+
+from pai.definition import AgentDefinition
+from pai.errors import Fault, PaiError, UnknownOptionError
+from pai.runtime._core import ErrorHandler
+from pai.runtime._pai import create_pai
+from pai.runtime._result import RunResult
+from pai.runtime._thread import Content
+
+__all__ = ("run_once", "run_once_sync")
+
+
+async def run_once(
+    agent: AgentDefinition[Any],
+    content: Content | None = None,
+    *,
+    identity: object = None,
+    client_data: object = None,
+    capabilities: Mapping[str, object] | None = None,
+    plugins: Sequence[object] = (),
+    on_runtime_error: ErrorHandler | None = None,
+    **unknown: object,
+) -> RunResult:
+    """
+    Run an agent once, in memory, on the same engine as every other run.
+
+    Args:
+        agent: The agent.
+        content: The user's message; ``None`` triggers the run without one.
+        identity: Who it is for.
+        client_data: What the client sent along.
+        capabilities: Bindings by id.
+        plugins: Plugins left of the agent's own; none is loaded unless given.
+        on_runtime_error: Takes every error whole.
+
+    Raises:
+        UnknownOptionError: An option nobody knows.
+        DefinitionError: The agent's lifecycle or the bindings are wrong.
+        InvalidInput: The message, the identity or the client data does not fit.
+    """
+    later = {"messages", "options", "output"}
+    strangers = [
+        Fault(name, "is not available yet: it comes with the run options"
+              if name in later else "is no option of run_once")
+        for name, value in unknown.items()
+        if name not in later or value is not None
+    ]  # fmt: skip
+    if strangers:
+        raise UnknownOptionError(strangers, subject="run_once")
+    app = create_pai(
+        agents={agent.name: agent},
+        capabilities=capabilities,
+        plugins=plugins,
+        on_runtime_error=on_runtime_error,
+    )
+    async with app:
+        thread = app.thread(agent.name, identity=identity)
+        if content is None:
+            run = await thread.trigger(client_data=client_data)
+        else:
+            run = await thread.send(content, client_data=client_data)
+        return await run.result()
+
+
+def run_once_sync(
+    agent: AgentDefinition[Any],
+    content: Content | None = None,
+    **options: Any,
+) -> RunResult:
+    """
+    :func:`run_once` for code without an event loop; arguments and errors are the same.
+
+    Raises:
+        PaiError: There is an event loop in this thread: ``await run_once(...)`` there.
+    """
+    try:
+        anyio.get_current_task()
+    except Exception:  # noqa: BLE001  # whatever says that no loop is running
+        pass
+    else:
+        raise PaiError("run_once_sync() was called in an event loop: use `await run_once(...)`")
+
+    async def main() -> RunResult:
+        return await run_once(agent, content, **options)
+
+    return anyio.run(main)

@@ -1,0 +1,352 @@
+"""The runtime an application holds: :func:`create_pai`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Generic, Never, TypeVar
+
+import anyio
+import anyio.abc
+import attrs
+
+from pai.definition import AgentDefinition, Capability
+from pai.errors import (
+    CapabilityBindingError,
+    DefinitionError,
+    Fault,
+    InvalidInput,
+    UnknownOptionError,
+)
+from pai.lifecycle import Lifecycle, compose_lifecycle
+from pai.loop import BoundAgent
+from pai.ports import Store
+from pai.protocol import ThreadKey, ThreadSummary, new_id
+from pai.runtime._core import Core, ErrorHandler
+from pai.runtime._limits import Limits
+from pai.runtime._thread import ThreadHandle
+from pai.schema import check_json
+from pai.stores import open_store
+
+__all__ = ("Page", "Pai", "create_agent_runtime", "create_pai")
+
+ItemT = TypeVar("ItemT")
+
+Key = Callable[[Never], str]
+"""Takes an identity, as the agent's ``identity`` class describes it."""
+
+
+@attrs.frozen(eq=False)
+class Page(Generic[ItemT]):
+    """
+    A page of a list.
+
+    Attributes:
+        items: In order.
+        after: Give this to get the next page; ``None`` on the last one.
+    """
+
+    items: tuple[ItemT, ...]
+    after: str | None
+
+
+class Pai:
+    """
+    A runtime. Use it as ``async with create_pai(...) as app``: it works as long as it is open.
+    """
+
+    def __init__(
+        self,
+        agents: Mapping[str, BoundAgent],
+        store: Store,
+        *,
+        scope_key: Callable[[Any], str] | None,
+        actor_key: Callable[[Any], str] | None,
+        lease: float,
+        max_runs: int | None,
+        work: bool,
+        limits: Limits,
+        on_runtime_error: ErrorHandler | None,
+    ) -> None:
+        self._agents: Final = agents
+        self._scope_key: Final = scope_key
+        self._actor_key: Final = actor_key
+        self._limits: Final = limits
+        self._core: Final = Core(
+            store,
+            agents,
+            lease=lease,
+            max_runs=max_runs,
+            work=work,
+            on_error=on_runtime_error,
+        )
+        self._group: anyio.abc.TaskGroup | None = None
+
+    async def __aenter__(self) -> Pai:
+        group = anyio.create_task_group()
+        await group.__aenter__()
+        try:
+            await self._core.open(group)
+        except BaseException as error:
+            group.cancel_scope.cancel()
+            await group.__aexit__(type(error), error, error.__traceback__)
+            raise
+        self._group = group
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        group, self._group = self._group, None
+        assert group is not None
+        await self._core.close()
+        with anyio.CancelScope(shield=True):
+            await self._core.settled()
+        group.cancel_scope.cancel()
+        try:
+            await group.__aexit__(None, None, None)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._core.store.close()
+        return None
+
+    def thread(
+        self,
+        key: str,
+        *,
+        identity: object = None,
+        thread_id: str | None = None,
+        conversation_id: str | None = None,
+    ) -> ThreadHandle:
+        """
+        A handle on a thread; nothing is read or written.
+
+        Args:
+            key: The agent's key in ``agents``.
+            identity: Who it is for: what the agent's ``identity`` class describes (A-DEF-4).
+            thread_id: The thread; one is made up if none is given.
+            conversation_id: The old name of *thread_id*, which wins (O-5).
+
+        Raises:
+            InvalidInput: The identity does not fit, or the agent is not known.
+        """
+        agent = self._agent(key)
+        if conversation_id is not None:
+            warnings.warn(
+                "conversation_id is deprecated: use thread_id", DeprecationWarning, stacklevel=2
+            )
+            thread_id = thread_id or conversation_id
+        if thread_id is not None and (
+            not isinstance(thread_id, str) or not 0 < len(thread_id) <= 256  # noqa: PLR2004  # said in the text
+        ):
+            raise InvalidInput(
+                [Fault("thread_id", "expected 1 to 256 characters")], subject="thread"
+            )
+        stored, partition, actor = self._place(agent, identity)
+        return ThreadHandle(
+            self._core,
+            agent,
+            ThreadKey(partition, thread_id or new_id()),
+            stored,
+            actor,
+            self._limits,
+        )
+
+    async def threads(
+        self, key: str, *, identity: object = None, limit: int = 20, after: str | None = None
+    ) -> Page[ThreadSummary]:
+        """
+        The agent's threads in the identity's partition, the newest first.
+
+        Args:
+            key: The agent's key.
+            identity: Whose partition.
+            limit: Threads a page.
+            after: The cursor of an earlier page.
+        """
+        agent = self._agent(key)
+        _, partition, _ = self._place(agent, identity)
+        records, cursor = await self._core.store.threads(partition, agent.key, limit, after)
+        return Page(
+            tuple(
+                [
+                    ThreadSummary(
+                        record.key.thread_id,
+                        record.title,
+                        record.title_source,
+                        dict(record.metadata.public),  # type: ignore[arg-type]  # checked JSON
+                        record.created_at,
+                        record.updated_at,
+                    )
+                    for record in records
+                ]
+            ),
+            cursor,
+        )
+
+    def _agent(self, key: str) -> BoundAgent:
+        agent = self._agents.get(key)
+        if agent is None:
+            known = ", ".join(sorted(self._agents))
+            raise InvalidInput(
+                [Fault("agent", f"there is no agent {key!r}; agents: {known}")], subject="thread"
+            )
+        return agent
+
+    def _place(self, agent: BoundAgent, identity: object) -> tuple[object, str, str | None]:
+        """The identity as it is stored, its partition and its actor: from it alone (A-DEF-4)."""
+        schema = agent.definition.identity
+        value = identity
+        stored: object = None
+        if schema is not None:
+            value = schema.parse(identity, at="identity")
+            stored = schema.dump(value)
+        elif identity is not None:
+            if faults := check_json(identity, at="identity"):
+                raise InvalidInput(faults, subject="identity")
+            stored = identity
+        if value is None:
+            return None, "default", None
+        partition = self._scope_key(value) if self._scope_key is not None else "default"
+        actor = self._actor_key(value) if self._actor_key is not None else None
+        return stored, partition, actor
+
+
+_LATER = {
+    "strict": "is not available yet: it comes with installed plugins",
+    "telemetry": "is not available yet: it comes with installed plugins",
+}
+
+
+def create_pai(
+    *,
+    agents: Mapping[str, AgentDefinition[Any]],
+    scope_key: Key | None = None,
+    actor_key: Key | None = None,
+    store: str | Store = "memory:",
+    capabilities: Mapping[str, object] | None = None,
+    plugins: Sequence[object] | None = None,
+    engine: str = "embedded",
+    stream: str = "store",
+    work: bool = True,
+    max_runs: int | None = None,
+    lease: float = 15.0,
+    limits: Limits | None = None,
+    on_runtime_error: ErrorHandler | None = None,
+    **unknown: object,
+) -> Pai:
+    """
+    Make a runtime. It opens its store when it is entered: ``async with create_pai(...) as app``.
+
+    Args:
+        agents: The agents by key; a thread belongs to the key that made it (A-RUN-5).
+        scope_key: The partition of an identity (R-7).
+        actor_key: The actor of an identity, recorded on runs.
+        store: ``"memory:"``, ``"sqlite:///path"``, ``"postgresql://..."``, or a store.
+        capabilities: A binding for each capability id the agents need (A-CAP-2).
+        plugins: Plugins that stand left of each agent's own lifecycle.
+        engine: ``"embedded"``.
+        stream: ``"store"``.
+        work: ``False`` accepts and watches, and runs nothing.
+        max_runs: Runs worked on at once in this process; ``None``: no limit.
+        lease: Seconds a worker may be silent before others take its run (R-4).
+        limits: Limits on what comes from outside (R-39).
+        on_runtime_error: Takes every error whole, as its one argument (A-RUN-3).
+
+    Raises:
+        UnknownOptionError: An option nobody knows.
+        DefinitionError: A bad agent, lifecycle or store address; all faults at once.
+        CapabilityBindingError: Bindings are missing or surplus; all of them at once.
+    """
+    strangers = [
+        Fault(name, _LATER.get(name, "is no option of create_pai"))
+        for name, value in unknown.items()
+        if name not in _LATER or value
+    ]
+    if strangers:
+        raise UnknownOptionError(strangers, subject="create_pai")
+    faults = []
+    if engine != "embedded":
+        faults.append(Fault("engine", f"{engine!r} is not available: 'embedded'"))
+    if stream != "store":
+        faults.append(Fault("stream", f"{stream!r} is not available: 'store'"))
+    if not lease > 0:
+        faults.append(Fault("lease", "expected a number of seconds above 0"))
+    if max_runs is not None and max_runs < 1:
+        faults.append(Fault("max_runs", "expected at least 1"))
+    if not agents:
+        faults.append(Fault("agents", "expected at least one agent"))
+    for key, item in agents.items():
+        if not isinstance(item, AgentDefinition):
+            faults.append(Fault(f"agents.{key}", "expected what define_agent() returned"))
+    for index, plugin in enumerate(plugins or ()):
+        if isinstance(plugin, str):
+            faults.append(
+                Fault(f"plugins[{index}]", "names of installed plugins are not available yet:"
+                      " give plugin objects")
+            )  # fmt: skip
+    if faults:
+        raise DefinitionError(faults, subject="create_pai")
+    bindings = capabilities or {}
+    _check_bindings(agents, bindings)
+    bound = {}
+    for key, item in agents.items():
+        try:
+            bound[key] = BoundAgent(key, item, _lifecycle(item, plugins or ()), bindings)
+        except DefinitionError as error:
+            faults += [fault.under(f"agents.{key}.lifecycle") for fault in error.faults]
+    if faults:
+        raise DefinitionError(faults, subject="create_pai")
+    return Pai(
+        bound,
+        open_store(store) if isinstance(store, str) else store,
+        scope_key=scope_key,
+        actor_key=actor_key,
+        lease=lease,
+        max_runs=max_runs,
+        work=work,
+        limits=limits or Limits(),
+        on_runtime_error=on_runtime_error,
+    )
+
+
+def create_agent_runtime(*, agent: AgentDefinition[Any], **options: Any) -> Pai:
+    """The same as :func:`create_pai` for one agent, whose key is its name (A-RUN-1)."""
+    return create_pai(agents={agent.name: agent}, **options)
+
+
+def _lifecycle(agent: AgentDefinition[Any], plugins: Sequence[object]) -> Lifecycle:
+    own = () if agent.lifecycle is None else (agent.lifecycle,)
+    return compose_lifecycle(*plugins, *own)
+
+
+def _check_bindings(
+    agents: Mapping[str, AgentDefinition[Any]], bindings: Mapping[str, object]
+) -> None:
+    """Every id has a binding of its type, every binding an id, one id one object (A-CAP-2)."""
+    faults = []
+    needed: dict[str, Capability[Any]] = {}
+    for key, agent in agents.items():
+        for id_, capability in agent.capabilities.items():
+            if needed.setdefault(id_, capability) is not capability:
+                faults.append(
+                    Fault(f"agents.{key}.capabilities.{id_}", "another agent declares this id"
+                          " with another object")
+                )  # fmt: skip
+    for id_, capability in needed.items():
+        if id_ not in bindings:
+            faults.append(Fault(f"capabilities.{id_}", "has no binding"))
+        elif not isinstance(bindings[id_], capability.type):
+            faults.append(
+                Fault(f"capabilities.{id_}", f"expected a {capability.type.__name__},"
+                      f" got a {type(bindings[id_]).__name__}")
+            )  # fmt: skip
+    faults += [
+        Fault(f"capabilities.{id_}", "no agent needs it") for id_ in bindings if id_ not in needed
+    ]
+    if faults:
+        raise CapabilityBindingError(faults, subject="create_pai")

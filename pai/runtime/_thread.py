@@ -1,0 +1,380 @@
+"""A handle on a thread: send, watch, look."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal
+
+import attrs
+
+from pai.contexts import Respond
+from pai.definition import EMPTY_METADATA
+from pai.errors import Fault, InvalidInput, StoreError, ThreadNotFound, UnknownOptionError
+from pai.lifecycle import broken_hook
+from pai.loop import BoundAgent
+from pai.protocol import (
+    DataPart,
+    Event,
+    FilePart,
+    Message,
+    MessagePart,
+    Metadata,
+    RunQueued,
+    RunRecord,
+    RunView,
+    TextPart,
+    ThreadKey,
+    ThreadRecord,
+    ThreadState,
+    ThreadView,
+    message_view,
+    new_id,
+    part_to_json,
+)
+from pai.runtime._limits import Limits, message_faults
+from pai.runtime._run_handle import RunHandle
+from pai.schema import JsonObject, check_json, digest, parse_stable
+
+if TYPE_CHECKING:
+    from pai.runtime._core import Core
+
+__all__ = ("Content", "ThreadHandle")
+
+Content = str | TextPart | FilePart | DataPart | Sequence[str | TextPart | FilePart | DataPart]
+"""A user's message: text, or parts."""
+
+_LATER = {
+    "options": "is not available yet: it comes with the run options",
+    "client_tools": "is not available yet: it comes with durable suspension",
+}
+
+
+class ThreadHandle:
+    """
+    A thread of an agent. The handle touches nothing by itself; the first run makes the thread.
+
+    Attributes:
+        id: The thread's id.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        agent: BoundAgent,
+        key: ThreadKey,
+        identity: object,
+        actor: str | None,
+        limits: Limits,
+    ) -> None:
+        self._core: Final = core
+        self._agent: Final = agent
+        self._key: Final = key
+        self._identity: Final = identity
+        self._actor: Final = actor
+        self._limits: Final = limits
+        self.id: Final = key.thread_id
+
+    # ------------------------------------------------------------------ runs
+
+    async def send(
+        self,
+        content: Content,
+        *,
+        run_id: str | None = None,
+        client_data: object = None,
+        metadata: Mapping[str, object] | None = None,
+        when_busy: Literal["queue", "reject"] = "queue",
+        **unknown: object,
+    ) -> RunHandle:
+        """
+        Send a user's message and start a run, after those that wait already.
+
+        Args:
+            content: Text, or parts.
+            run_id: The run's id; the same id with the same request is the same run (O-18).
+            client_data: What the agent's ``client_data`` describes: untrusted.
+            metadata: For observability only: hooks see it, no provider does (O-9).
+            when_busy: ``"reject"`` raises if the thread has a run already (R-2).
+
+        Raises:
+            InvalidInput: Something does not fit; nothing was written.
+            UnknownOptionError: An option nobody knows.
+            ThreadNotFound: The thread belongs to another agent.
+            ThreadBusy: It is busy, and *when_busy* is ``"reject"``.
+            AnswerConflict: The run's id is taken by another request.
+        """
+        _refuse(unknown)
+        parts = self._parts(content)
+        run_id, given = _run_id(run_id)
+        message = Message(
+            new_id(),
+            "user",
+            parts,
+            run_id,
+            datetime.now(UTC),
+            self._initial(self._agent.definition.message_metadata),
+        )
+        respond: Respond | None = None
+        if self._agent.chains.accept_message:
+            message, respond = await self._accepted(message)
+        return await self._accept(
+            "send", run_id, given, message, respond, client_data, metadata, when_busy
+        )
+
+    async def trigger(
+        self,
+        *,
+        run_id: str | None = None,
+        client_data: object = None,
+        metadata: Mapping[str, object] | None = None,
+        when_busy: Literal["queue", "reject"] = "queue",
+        **unknown: object,
+    ) -> RunHandle:
+        """
+        Start a run without a user's message; arguments and errors are those of :meth:`send`.
+        """
+        _refuse(unknown)
+        run_id, given = _run_id(run_id)
+        return await self._accept(
+            "trigger", run_id, given, None, None, client_data, metadata, when_busy
+        )
+
+    async def run(self, run_id: str) -> RunHandle:
+        """
+        A handle on a run of this thread.
+
+        Raises:
+            ThreadNotFound: There is no such run here.
+        """
+        record = await self._core.store.run(self._key, run_id)
+        if record is None or record.agent != self._agent.key:
+            raise ThreadNotFound(self.id)
+        return RunHandle(self._core, self._key, run_id, 1)
+
+    # ------------------------------------------------------------------ look and watch
+
+    async def state(self) -> ThreadState:
+        """
+        The whole thread as of now; the events after its ``cursor`` are what comes next (R-25).
+
+        Raises:
+            ThreadNotFound: Nothing was ever sent here.
+        """
+        snapshot = await self._core.store.snapshot(self._key, self._agent.key)
+        if snapshot is None:
+            raise ThreadNotFound(self.id)
+        thread = snapshot.thread
+        return ThreadState(
+            ThreadView(
+                thread.key.thread_id,
+                thread.title,
+                thread.title_source,
+                _public(thread.metadata),
+                thread.created_at,
+                thread.updated_at,
+            ),
+            tuple([message_view(message) for message in snapshot.messages]),
+            tuple([_run_view(run) for run in snapshot.runs]),
+            (),
+            snapshot.cursor,
+        )
+
+    async def events(self, after: int = 0) -> AsyncIterator[Event]:
+        """
+        The thread's events; it never ends by itself.
+
+        Args:
+            after: Only events numbered above this: a state's ``cursor``, or 0 for all.
+        """
+        with self._core.hub(self._key) as hub:
+            async for batches in hub.watch(after):
+                for batch in batches:
+                    for event in batch.numbered(after):
+                        yield event
+
+    # ------------------------------------------------------------------ inside
+
+    def _parts(self, content: Content) -> tuple[MessagePart, ...]:
+        items = [content] if isinstance(content, (str, TextPart, FilePart, DataPart)) else content
+        if not isinstance(items, Sequence):
+            raise InvalidInput(
+                [Fault("content", "expected text, or a list of text, files and data")],
+                subject="message",
+            )
+        parts = tuple([TextPart(item) if isinstance(item, str) else item for item in items])
+        faults = message_faults(parts, self._limits)
+        checked: list[MessagePart] = []
+        for index, part in enumerate(parts):
+            if not isinstance(part, DataPart):
+                checked.append(part)
+                continue
+            schema = self._agent.definition.ui_data.get(part.name)
+            at = f"content[{index}]"
+            if schema is None:
+                faults.append(Fault(at, f"{part.name!r} is no data part of this agent"))
+                continue
+            try:
+                checked.append(attrs.evolve(part, value=parse_stable(schema, part.value, at=at)))
+            except InvalidInput as error:
+                faults += error.faults
+        if faults:
+            raise InvalidInput(faults, subject="message")
+        return tuple(checked)
+
+    async def _accepted(self, message: Message) -> tuple[Message, Respond | None]:
+        """What ``accept_message`` makes of the message."""
+        for hook in self._agent.chains.accept_message:
+            try:
+                answer = hook.call(message)
+                if hook.is_async or inspect.isawaitable(answer):
+                    answer = await answer
+            except Exception as error:
+                raise broken_hook(hook, error) from error
+            if answer is None:
+                continue
+            if isinstance(answer, Respond):
+                return message, answer
+            if not isinstance(answer, Message) or answer.id != message.id:
+                raise broken_hook(hook, TypeError("expected None, the message changed, or Respond"))
+            if faults := message_faults(answer.parts, self._limits):
+                raise broken_hook(hook, InvalidInput(faults)) from InvalidInput(faults)
+            message = answer
+        return message, None
+
+    def _initial(self, schemas: object) -> Metadata:
+        initial = getattr(schemas, "initial", None)
+        found: Metadata = initial() if initial is not None else EMPTY_METADATA
+        return found
+
+    def _request(
+        self, respond: Respond | None, client_data: object, metadata: Mapping[str, object] | None
+    ) -> JsonObject:
+        """What is stored with the run, so that any worker can rebuild its context (R-6)."""
+        faults: list[Fault] = []
+        request: JsonObject = {}
+        if self._identity is not None:
+            request["identity"] = self._identity  # type: ignore[assignment]  # dumped when it came in
+        if self._actor is not None:
+            request["actor"] = self._actor
+        schema = self._agent.definition.client_data
+        if schema is not None:
+            try:
+                request["clientData"] = schema.dump(
+                    schema.parse({} if client_data is None else client_data, at="client_data")
+                )
+            except InvalidInput as error:
+                faults += error.faults
+        elif client_data is not None:
+            depth = self._limits.client_data_depth
+            faults += check_json(client_data, at="client_data", max_depth=depth)
+            request["clientData"] = client_data  # type: ignore[assignment]  # checked just above
+        if metadata is not None:
+            faults += check_json(dict(metadata), at="metadata")
+            request["metadata"] = dict(metadata)  # type: ignore[arg-type]  # checked just above
+        if faults:
+            raise InvalidInput(faults, subject="request")
+        if respond is not None:
+            request["respond"] = {
+                "parts": [part_to_json(part) for part in respond.parts],
+                "outcome": respond.outcome,
+                "reason": respond.reason,
+            }
+        return request
+
+    async def _accept(
+        self,
+        operation: str,
+        run_id: str,
+        given: bool,
+        message: Message | None,
+        respond: Respond | None,
+        client_data: object,
+        metadata: Mapping[str, object] | None,
+        when_busy: Literal["queue", "reject"],
+    ) -> RunHandle:
+        if when_busy not in ("queue", "reject"):
+            raise InvalidInput(
+                [Fault("when_busy", f"{when_busy!r} is not available: 'queue' or 'reject'")],
+                subject=operation,
+            )
+        core, agent, key = self._core, self._agent, self._key
+        if not core.is_open:
+            raise StoreError("the runtime is not open: use it in `async with create_pai(...)`")
+        definition = agent.definition
+        request = self._request(respond, client_data, metadata)
+        now = message.created_at if message is not None else datetime.now(UTC)
+        thread = ThreadRecord(key, agent.key, self._initial(definition.thread_metadata), now, now)
+        run = RunRecord(
+            run_id,
+            agent.key,
+            definition.version,
+            operation,
+            request,
+            # A fresh id cannot meet an earlier request: only a given one needs the digest.
+            _digest(operation, request, message) if given else "",
+            now,
+            self._initial(definition.run_metadata),
+        )
+        view = message_view(message) if message is not None else None
+        accepted = await core.store.accept(
+            thread,
+            run,
+            message,
+            [RunQueued(operation, view, _public(run.metadata))],
+            when_busy=when_busy,
+            claim=core.claim_now(key),
+            started=core.started(key),
+        )
+        if accepted.batch is None:
+            return RunHandle(core, key, accepted.run.id, 1)
+        handle = RunHandle(core, key, run_id, accepted.batch.first)
+        core.begin(key, accepted)
+        return handle
+
+
+def _refuse(unknown: Mapping[str, object]) -> None:
+    """Options that nobody knows, or that do nothing yet, are refused by name."""
+    faults = [
+        Fault(name, _LATER.get(name, "is no option here"))
+        for name, value in unknown.items()
+        if name not in _LATER or value
+    ]
+    if faults:
+        raise UnknownOptionError(faults, subject="send")
+
+
+def _run_id(run_id: str | None) -> tuple[str, bool]:
+    if run_id is None:
+        return new_id(), False
+    if not isinstance(run_id, str) or not 0 < len(run_id) <= 128:
+        raise InvalidInput([Fault("run_id", "expected 1 to 128 characters")], subject="request")
+    return run_id, True
+
+
+def _digest(operation: str, request: JsonObject, message: Message | None) -> str:
+    parts = [part_to_json(part) for part in message.parts] if message is not None else None
+    return digest({"operation": operation, "request": request, "parts": parts})  # type: ignore[dict-item]  # JSON
+
+
+def _public(metadata: Metadata) -> JsonObject:
+    return dict(metadata.public)  # type: ignore[arg-type]  # bags hold checked JSON
+
+
+def _run_view(run: RunRecord) -> RunView:
+    return RunView(
+        run.id,
+        run.status,
+        run.outcome,
+        run.reason,
+        run.stop_reason,
+        run.operation,
+        _public(run.metadata),
+        run.usage,
+        run.error,
+        run.parent_run_id,
+        run.created_at,
+        run.started_at,
+        run.finished_at,
+    )
