@@ -13,32 +13,34 @@ exception does. Every hook fires alike on send, trigger, regenerate and resume (
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from pai.contexts import (
-    AsideItem,
-    DenyCall,
-    ReplaceInput,
-    ReplaceValue,
-    Respond,
-    RunContext,
-    RunOutcome,
-    RunPatch,
-    SkipCall,
-    StepContext,
-    StepOutcome,
-    StepPatch,
-    ThreadRef,
-    ToolCallContext,
-    ToolFailure,
-    ToolOutput,
-    ToolResultContext,
-)
-from pai.ports import ModelRequest
-from pai.protocol import Message, StreamPart
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from pai.contexts import (
+        AsideItem,
+        DenyCall,
+        ReplaceInput,
+        ReplaceValue,
+        Respond,
+        RunContext,
+        RunOutcome,
+        RunPatch,
+        SkipCall,
+        StepContext,
+        StepOutcome,
+        StepPatch,
+        ThreadRef,
+        ToolCallContext,
+        ToolFailure,
+        ToolOutput,
+        ToolResultContext,
+    )
+    from pai.ports import ModelRequest
+    from pai.protocol import Message, StreamPart
 
 __all__ = ("Hooks", "hookimpl", "hookspec")
 

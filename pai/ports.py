@@ -7,33 +7,35 @@ Each port says its guarantees first, then its methods. A kit in :mod:`pai.testin
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import attrs
 
-from pai.protocol import (
-    Accepted,
-    Batch,
-    Claimed,
-    Commit,
-    Committed,
-    Event,
-    Message,
-    ModelSettings,
-    PromptCache,
-    ProviderOptions,
-    ProviderTool,
-    ReasoningLevel,
-    RunRecord,
-    StreamPart,
-    SystemMessage,
-    ThreadKey,
-    ThreadRecord,
-    ThreadSnapshot,
-    ToolChoice,
-    ToolSpec,
-)
-from pai.schema import JsonObject, JsonValue
+from pai.protocol import ModelSettings
+
+if TYPE_CHECKING:
+    from pai.protocol import (
+        Accepted,
+        Batch,
+        Claimed,
+        Commit,
+        Committed,
+        Event,
+        Message,
+        PromptCache,
+        ProviderOptions,
+        ProviderTool,
+        ReasoningLevel,
+        RunRecord,
+        StreamPart,
+        SystemMessage,
+        ThreadKey,
+        ThreadRecord,
+        ThreadSnapshot,
+        ToolChoice,
+        ToolSpec,
+    )
+    from pai.schema import JsonObject, JsonValue
 
 __all__ = (
     "Engine",

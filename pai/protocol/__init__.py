@@ -1,91 +1,101 @@
-"""What lies in the store and crosses the wires: messages, parts, events, records, state, ids."""
+"""
+What lies in the store and crosses the wires: messages, parts, events, records, state, ids.
 
-from pai.protocol._batch import Batch
-from pai.protocol._events import (
-    Event,
-    MessageMetadata,
-    PluginEvent,
-    RunFinished,
-    RunQueued,
-    RunStarted,
-    StepFinished,
-    StepStarted,
-    ThreadUpdated,
-    CallError,
-    CallOutput,
-    ToolProgress,
-    encode_events,
-    event_from_json,
-    event_to_json,
-)
-from pai.protocol._ids import new_id
-from pai.protocol._messages import Message, Metadata, Role, parts_from_text, parts_to_text
-from pai.protocol._parts import (
-    CallOutcome,
-    DataPart,
-    FilePart,
-    MessagePart,
-    ReasoningPart,
-    SourcePart,
-    TextPart,
-    ToolCallPart,
-    part_from_json,
-    part_to_json,
-)
-from pai.protocol._records import (
-    Accepted,
-    CallRecord,
-    Claimed,
-    Commit,
-    Committed,
-    RunEnd,
-    RunRecord,
-    ThreadKey,
-    ThreadRecord,
-    ThreadSnapshot,
-)
-from pai.protocol._request import (
-    ModelSettings,
-    PromptCache,
-    ProviderOptions,
-    ProviderTool,
-    Reasoning,
-    ReasoningLevel,
-    SystemMessage,
-    ToolChoice,
-    ToolName,
-    ToolSpec,
-)
-from pai.protocol._state import (
-    MessageView,
-    PendingCall,
-    RunStatus,
-    RunView,
-    ThreadState,
-    ThreadSummary,
-    ThreadView,
-    message_view,
-)
-from pai.protocol._stream import (
-    Data,
-    EventBase,
-    File,
-    FinishReason,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
-    Source,
-    StepFinish,
-    StepReset,
-    StreamPart,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCall,
-    ToolInputDelta,
-    ToolInputStart,
-)
-from pai.protocol._usage import Usage
+Each name is loaded when it is first used: declaring an agent needs a handful of these, and every
+attrs class costs a third of a millisecond to make.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pai.protocol._batch import Batch
+    from pai.protocol._events import (
+        CallError,
+        CallOutput,
+        Event,
+        MessageMetadata,
+        PluginEvent,
+        RunFinished,
+        RunQueued,
+        RunStarted,
+        StepFinished,
+        StepStarted,
+        ThreadUpdated,
+        ToolProgress,
+        encode_events,
+        event_from_json,
+        event_to_json,
+    )
+    from pai.protocol._ids import new_id
+    from pai.protocol._messages import Message, Metadata, Role, parts_from_text, parts_to_text
+    from pai.protocol._parts import (
+        CallOutcome,
+        DataPart,
+        FilePart,
+        MessagePart,
+        ReasoningPart,
+        SourcePart,
+        TextPart,
+        ToolCallPart,
+        part_from_json,
+        part_to_json,
+    )
+    from pai.protocol._records import (
+        Accepted,
+        CallRecord,
+        Claimed,
+        Commit,
+        Committed,
+        RunEnd,
+        RunRecord,
+        ThreadKey,
+        ThreadRecord,
+        ThreadSnapshot,
+    )
+    from pai.protocol._request import (
+        ModelSettings,
+        PromptCache,
+        ProviderOptions,
+        ProviderTool,
+        Reasoning,
+        ReasoningLevel,
+        SystemMessage,
+        ToolChoice,
+        ToolName,
+        ToolSpec,
+    )
+    from pai.protocol._state import (
+        MessageView,
+        PendingCall,
+        RunStatus,
+        RunView,
+        ThreadState,
+        ThreadSummary,
+        ThreadView,
+        message_view,
+    )
+    from pai.protocol._stream import (
+        Data,
+        EventBase,
+        File,
+        FinishReason,
+        ReasoningDelta,
+        ReasoningEnd,
+        ReasoningStart,
+        Source,
+        StepFinish,
+        StepReset,
+        StreamPart,
+        TextDelta,
+        TextEnd,
+        TextStart,
+        ToolCall,
+        ToolInputDelta,
+        ToolInputStart,
+    )
+    from pai.protocol._usage import Usage
 
 __all__ = (
     "Accepted",
@@ -167,3 +177,116 @@ __all__ = (
     "parts_from_text",
     "parts_to_text",
 )
+
+_FILES = {
+    "pai.protocol._batch": (
+        "Batch",
+    ),
+    "pai.protocol._events": (
+        "CallError",
+        "CallOutput",
+        "Event",
+        "MessageMetadata",
+        "PluginEvent",
+        "RunFinished",
+        "RunQueued",
+        "RunStarted",
+        "StepFinished",
+        "StepStarted",
+        "ThreadUpdated",
+        "ToolProgress",
+        "encode_events",
+        "event_from_json",
+        "event_to_json",
+    ),
+    "pai.protocol._ids": (
+        "new_id",
+    ),
+    "pai.protocol._messages": (
+        "Message",
+        "Metadata",
+        "Role",
+        "parts_from_text",
+        "parts_to_text",
+    ),
+    "pai.protocol._parts": (
+        "CallOutcome",
+        "DataPart",
+        "FilePart",
+        "MessagePart",
+        "ReasoningPart",
+        "SourcePart",
+        "TextPart",
+        "ToolCallPart",
+        "part_from_json",
+        "part_to_json",
+    ),
+    "pai.protocol._records": (
+        "Accepted",
+        "CallRecord",
+        "Claimed",
+        "Commit",
+        "Committed",
+        "RunEnd",
+        "RunRecord",
+        "ThreadKey",
+        "ThreadRecord",
+        "ThreadSnapshot",
+    ),
+    "pai.protocol._request": (
+        "ModelSettings",
+        "PromptCache",
+        "ProviderOptions",
+        "ProviderTool",
+        "Reasoning",
+        "ReasoningLevel",
+        "SystemMessage",
+        "ToolChoice",
+        "ToolName",
+        "ToolSpec",
+    ),
+    "pai.protocol._state": (
+        "MessageView",
+        "PendingCall",
+        "RunStatus",
+        "RunView",
+        "ThreadState",
+        "ThreadSummary",
+        "ThreadView",
+        "message_view",
+    ),
+    "pai.protocol._stream": (
+        "Data",
+        "EventBase",
+        "File",
+        "FinishReason",
+        "ReasoningDelta",
+        "ReasoningEnd",
+        "ReasoningStart",
+        "Source",
+        "StepFinish",
+        "StepReset",
+        "StreamPart",
+        "TextDelta",
+        "TextEnd",
+        "TextStart",
+        "ToolCall",
+        "ToolInputDelta",
+        "ToolInputStart",
+    ),
+    "pai.protocol._usage": (
+        "Usage",
+    ),
+}
+_FILE_OF = {name: file for file, names in _FILES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    file = _FILE_OF.get(name)
+    if file is None:
+        raise AttributeError(f"module 'pai.protocol' has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(file), name)
+    globals()[name] = value
+    return value
