@@ -6,9 +6,9 @@ import inspect
 import logging
 import math
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import anyio
 import anyio.abc
@@ -76,7 +76,7 @@ class Core:
         self._on_error = on_error
         self._max_runs = max_runs
         self._room: anyio.CapacityLimiter | None = None
-        self._hubs: dict[ThreadKey, Hub] = {}
+        self._hubs: WeakValueDictionary[ThreadKey, Hub] = WeakValueDictionary()
         self._jobs: dict[tuple[ThreadKey, str], _Job] = {}
         self._draining: dict[ThreadKey, bool] = {}
         self._group: anyio.abc.TaskGroup | None = None
@@ -158,22 +158,12 @@ class Core:
 
     # ------------------------------------------------------------------ watchers
 
-    @contextmanager
-    def hub(self, key: ThreadKey) -> Iterator[Hub]:
-        """The thread's hub; it is forgotten when nobody writes or watches any more."""
+    def hub(self, key: ThreadKey) -> Hub:
+        """The thread's hub, for whoever watches or writes it: it lives as long as one does."""
         hub = self._hubs.get(key)
         if hub is None:
             hub = self._hubs[key] = Hub(self.store, key)
-        hub.watchers += 1
-        try:
-            yield hub
-        finally:
-            hub.watchers -= 1
-            self._forget(key, hub)
-
-    def _forget(self, key: ThreadKey, hub: Hub) -> None:
-        if not hub.watchers and not hub.writers and self._hubs.get(key) is hub:
-            del self._hubs[key]
+        return hub
 
     def publish(self, key: ThreadKey, batch: Batch) -> None:
         """Hand a committed batch to the thread's watchers, if there are any."""
@@ -195,17 +185,11 @@ class Core:
 
     def begin(self, key: ThreadKey, accepted: Accepted) -> None:
         """Tell watchers of an accepted run, and see that it is worked on."""
-        claimed = accepted.claimed
-        hub = self._hubs.get(key)
-        if hub is None and claimed is not None:
-            # The caller will watch: what it is about to see is kept from here on.
-            hub = self._hubs[key] = Hub(self.store, key)
-        if hub is not None:
-            if accepted.batch is not None:
-                hub.publish(accepted.batch)
-            if claimed is not None:
-                hub.publish(claimed.batch)
-        self.wake(key, claimed)
+        if accepted.batch is not None:
+            self.publish(key, accepted.batch)
+        if accepted.claimed is not None:
+            self.publish(key, accepted.claimed.batch)
+        self.wake(key, accepted.claimed)
 
     def wake(self, key: ThreadKey, claimed: Claimed | None = None) -> None:
         """Work on the thread's runs, until none is left to take."""
@@ -218,14 +202,11 @@ class Core:
         self.spawn(lambda: self._drain(key, claimed))
 
     async def _drain(self, key: ThreadKey, claimed: Claimed | None) -> None:
-        hub = self._hubs.get(key)
-        if hub is None:
-            hub = self._hubs[key] = Hub(self.store, key)
+        hub = self.hub(key)
         hub.writers += 1
         try:
             while True:
                 self._draining[key] = False
-                more = True
                 if claimed is None:
                     claimed = await self._claim(key)
                 if claimed is not None:
@@ -240,7 +221,6 @@ class Core:
         finally:
             self._draining.pop(key, None)
             hub.writers -= 1
-            self._forget(key, hub)
 
     async def _claim(self, key: ThreadKey) -> Claimed | None:
         claimed = await self.store.claim(key, self.owner, self.lease, self.started(key))

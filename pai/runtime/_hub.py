@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Final
 
 import anyio
@@ -10,7 +9,7 @@ import anyio
 from pai.ports import Store
 from pai.protocol import Batch, ThreadKey
 
-__all__ = ("Hub",)
+__all__ = ("Hub", "Watcher")
 
 KEEP = 2048
 """Batches kept for watchers; one that is further behind reads the store (R-27)."""
@@ -25,14 +24,15 @@ class Hub:
 
     The order is the log's: a batch that comes early waits for those before it. Only watchers that
     join late, and threads that another process writes, read the store, with one reader a thread.
+    A hub lives as long as a worker or a watcher holds it.
 
     Attributes:
         writers: Workers of this process that have a run of the thread.
-        watchers: Watchers at present.
     """
 
     __slots__ = (
-        "_changed", "_early", "_key", "_log", "_next", "_reading", "_store", "watchers", "writers",
+        "__weakref__", "_changed", "_early", "_key", "_log", "_next", "_reading", "_store",
+        "writers",
     )  # fmt: skip
 
     def __init__(self, store: Store, key: ThreadKey) -> None:
@@ -44,7 +44,6 @@ class Hub:
         self._changed: anyio.Event | None = None
         self._reading = False
         self.writers = 0
-        self.watchers = 0
 
     def publish(self, batch: Batch) -> None:
         """Take a committed batch; one that is known already is passed over."""
@@ -89,27 +88,8 @@ class Hub:
                 high = middle
         return low
 
-    async def watch(self, after: int, *, idle: bool = False) -> AsyncIterator[list[Batch]]:
-        """
-        All batches with events above *after*, in order, from wherever they are.
-
-        Args:
-            after: The number of the last event known.
-            idle: Give an empty list when there is nothing more at present, before waiting.
-        """
-        while True:
-            batches = await self._ready(after)
-            if batches:
-                after = batches[-1].last
-                yield batches
-                continue
-            if idle:
-                yield []
-                if self._place(after) != len(self._log):
-                    continue
-            await self._wait(after)
-
-    async def _ready(self, after: int) -> list[Batch]:
+    async def ready(self, after: int) -> list[Batch]:
+        """Batches with events above *after*, from wherever they are; none if there are none yet."""
         place = self._place(after)
         if place is not None:
             return self._log[place:]
@@ -118,7 +98,10 @@ class Hub:
             self._next = batches[-1].last + 1
         return batches
 
-    async def _wait(self, after: int) -> None:
+    async def wait(self, after: int) -> None:
+        """Return when there may be more than *after*."""
+        if self._place(after) not in (None, len(self._log)):
+            return
         changed = self._changed
         if changed is None:
             changed = self._changed = anyio.Event()
@@ -141,3 +124,32 @@ class Hub:
                 self.publish(batch)
         finally:
             self._reading = False
+
+
+class Watcher:
+    """
+    A place in a thread's log. It holds nothing but its hub, so it needs no closing.
+
+    Args:
+        hub: The thread's hub.
+        after: The number of the last event known.
+    """
+
+    __slots__ = ("after", "hub")
+
+    def __init__(self, hub: Hub, after: int) -> None:
+        self.hub = hub
+        self.after = after
+
+    async def ready(self) -> list[Batch]:
+        """What is there by now, and move on past it."""
+        batches = await self.hub.ready(self.after)
+        if batches:
+            self.after = batches[-1].last
+        return batches
+
+    async def next(self) -> list[Batch]:
+        """What comes next; wait until something does."""
+        while not (batches := await self.ready()):
+            await self.hub.wait(self.after)
+        return batches

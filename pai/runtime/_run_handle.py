@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
-from pai.errors import ThreadNotFound
 from pai.protocol import (
     Event,
     RunFinished,
-    TextDelta,
     ThreadKey,
     message_view,
 )
+from pai.runtime._event_stream import EventStream, TextStream
+from pai.runtime._hub import Watcher
 from pai.runtime._result import RunResult
 
 if TYPE_CHECKING:
@@ -35,68 +35,42 @@ class RunHandle:
     def __init__(self, core: Core, key: ThreadKey, run_id: str, first: int) -> None:
         self._core: Final = core
         self._key: Final = key
-        self._first: Final = first
+        self._before: Final = first - 1
+        # What this process hands on from here is kept for this handle.
+        self._hub: Final = core.hub(key)
         self.id: Final = run_id
         self.thread_id: Final = key.thread_id
 
-    async def events(self, after: int | None = None) -> AsyncIterator[Event]:
+    def events(self, after: int | None = None) -> AsyncIterator[Event]:
         """
         The run's events, from its first; it ends when the run has settled.
 
         Args:
             after: Only events numbered above this; 0 is the beginning.
         """
-        start = self._first - 1 if after is None else after
-        with self._core.hub(self._key) as hub:
-            async for batches in hub.watch(start, idle=True):
-                if not batches and await self._is_over():
-                    return
-                for batch in batches:
-                    if batch.run_id != self.id:
-                        continue
-                    for event in batch.numbered(start):
-                        yield event
-                        if type(event) is RunFinished:
-                            return
+        start = self._before if after is None else after
+        return EventStream(self._hub, start, self.id, self._is_over)
 
     async def _is_over(self) -> bool:
-        """Whether nothing more can come: asked only where a watcher starts behind the end."""
         if self._core.works_on(self._key, self.id):
             return False
         record = await self._core.store.run(self._key, self.id)
         return record is None or record.status in _SETTLED
 
-    async def text(self) -> AsyncIterator[str]:
+    def text(self) -> AsyncIterator[str]:
         """The deltas of the run's text, as they come."""
-        own = self.id
-        with self._core.hub(self._key) as hub:
-            async for batches in hub.watch(self._first - 1):
-                for batch in batches:
-                    if batch.run_id == own:
-                        for event in batch.events:
-                            kind = type(event)
-                            if kind is TextDelta:
-                                yield event.text  # type: ignore[union-attr]  # its type was asked
-                            elif kind is RunFinished:
-                                return
+        return TextStream(self._hub, self._before, self.id)
 
     async def result(self) -> RunResult:
         """
         Wait for the end. It never raises for a run that failed: see ``raise_for_status()``.
-
-        Raises:
-            ThreadNotFound: The thread was deleted meanwhile.
         """
         finished: RunFinished | None = None
-        with self._core.hub(self._key) as hub:
-            async for batches in hub.watch(self._first - 1):
-                for batch in batches:
-                    if batch.run_id == self.id and type(batch.events[-1]) is RunFinished:
-                        finished = cast("RunFinished", batch.events[-1])
-                if finished is not None:
-                    break
-        if finished is None:
-            raise ThreadNotFound(self.thread_id)
+        watcher = Watcher(self._hub, self._before)
+        while finished is None:
+            for batch in await watcher.next():
+                if batch.run_id == self.id and type(batch.events[-1]) is RunFinished:
+                    finished = batch.events[-1]
         message = None
         for item in await self._core.store.run_messages(self._key, self.id):
             if item.role == "assistant":

@@ -33,6 +33,7 @@ from pai.protocol import (
     new_id,
     part_to_json,
 )
+from pai.runtime._event_stream import EventStream
 from pai.runtime._limits import Limits, message_faults
 from pai.runtime._run_handle import RunHandle
 from pai.schema import JsonObject, check_json, digest, parse_stable
@@ -181,18 +182,14 @@ class ThreadHandle:
             snapshot.cursor,
         )
 
-    async def events(self, after: int = 0) -> AsyncIterator[Event]:
+    def events(self, after: int = 0) -> AsyncIterator[Event]:
         """
         The thread's events; it never ends by itself.
 
         Args:
             after: Only events numbered above this: a state's ``cursor``, or 0 for all.
         """
-        with self._core.hub(self._key) as hub:
-            async for batches in hub.watch(after):
-                for batch in batches:
-                    for event in batch.numbered(after):
-                        yield event
+        return EventStream(self._core.hub(self._key), after)
 
     # ------------------------------------------------------------------ inside
 
@@ -329,6 +326,7 @@ class ThreadHandle:
         )
         if accepted.batch is None:
             return RunHandle(core, key, accepted.run.id, 1)
+        # The handle holds the hub before anything is published into it.
         handle = RunHandle(core, key, run_id, accepted.batch.first)
         core.begin(key, accepted)
         return handle
