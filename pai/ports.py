@@ -1,5 +1,5 @@
 """
-What can be swapped under pai: model drivers, stores, engines, streams.
+What can be swapped under pai: model drivers and stores.
 
 Each port says its guarantees first, then its methods. A kit in :mod:`pai.testing` checks them.
 """
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pai.schema import JsonObject, JsonValue
 
 __all__ = (
-    "Engine",
     "ModelDriver",
     "ModelProfile",
     "ModelRequest",
@@ -282,15 +281,3 @@ class Store(Protocol):
         self, partition: str, agent: str, limit: int, after: str | None
     ) -> tuple[list[ThreadRecord], str | None]:
         """A page of an agent's threads, newest first, and the cursor of the next page."""
-
-
-# ---------------------------------------------------------------------------- engine
-
-
-class Engine(Protocol):
-    """
-    Wakes workers. It holds no truth: a lost or a double wake does no harm.
-    """
-
-    async def wake(self, key: ThreadKey) -> None:
-        """Say that the thread may have a run to take."""

@@ -1,0 +1,8 @@
+"""Where threads live: in memory, or in a database."""
+
+from __future__ import annotations
+
+from pai.stores._memory import MemoryStore
+from pai.stores._open import open_store
+
+__all__ = ("MemoryStore", "open_store")

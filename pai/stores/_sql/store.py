@@ -1,0 +1,229 @@
+"""The port's methods over a database: encode, one transaction, decode."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol, TypeVar
+
+import attrs
+
+from pai.protocol import (
+    Accepted,
+    Batch,
+    Claimed,
+    Commit,
+    Committed,
+    Event,
+    Message,
+    RunRecord,
+    ThreadKey,
+    ThreadRecord,
+    ThreadSnapshot,
+)
+from pai.stores._rules import cancelled_end
+from pai.stores._sql import reads, writes
+from pai.stores._sql.queries import Queries
+from pai.stores._sql.rows import (
+    body_of,
+    call_from_row,
+    call_row,
+    end_values,
+    head_from_row,
+    head_row,
+    message_row,
+    messages_from_rows,
+    metadata_text,
+    run_row,
+)
+from pai.stores._sql.writes import AcceptRows, ClaimRows, CommitRows, Known, Log
+
+__all__ = ("Database", "SqlStore")
+
+T = TypeVar("T")
+
+
+class Database(Protocol):
+    """
+    A database of one kind: it runs plain functions as transactions, off the event loop.
+
+    A function gets the driver's connection before its arguments. What it raises rolls back and is
+    raised to the caller; a driver's error is raised as a :class:`~pai.errors.StoreError`.
+    """
+
+    dialect: str
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def tx(self, fn: Callable[..., T], *args: Any) -> T: ...
+
+    async def read(self, fn: Callable[..., T], *args: Any) -> T: ...
+
+
+_QUERIES: dict[str, Queries] = {}
+
+
+def _queries(dialect: str) -> Queries:
+    made = _QUERIES.get(dialect)
+    if made is None:
+        made = _QUERIES[dialect] = Queries(dialect)
+    return made
+
+
+def _log(events: list[Event]) -> Log:
+    return Log(events[:], body_of(events))
+
+
+def _batch(last: int, run_id: str, log: Log) -> Batch:
+    return Batch(last - log.size + 1, run_id, log.events, log.body)
+
+
+class SqlStore:
+    """
+    Threads in a database.
+
+    Args:
+        database: SQLite or PostgreSQL.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._q = _queries(database.dialect)
+        self.tx = database.tx
+        """``await store.tx(fn, *args)``: one plain function as one transaction."""
+        self.read = database.read
+        """The same for a function that only reads, beside the writers."""
+
+    @property
+    def durable(self) -> bool:
+        return True
+
+    async def open(self) -> None:
+        await self._database.open()
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    async def accept(
+        self,
+        thread: ThreadRecord,
+        run: RunRecord,
+        message: Message | None,
+        events: list[Event],
+        *,
+        when_busy: Literal["queue", "reject"] = "queue",
+        claim: tuple[str, float] | None = None,
+        started: list[Event] | None = None,
+    ) -> Accepted:
+        key = thread.key
+        taking = None
+        if claim is not None:
+            taking = ClaimRows(claim[0], float(claim[1]), _log(started or []))
+        log = _log(events)
+        rows = AcceptRows(
+            head_row(thread),
+            run_row(key, run),
+            None if message is None else message_row(key, message),
+            log,
+            when_busy == "reject",
+            taking,
+        )
+        now = time.time()
+        try:
+            head, claimed, before = await self.tx(writes.accept, self._q, key, rows, now)
+        except Known as known:
+            return Accepted(known.run, None, None, known=True)
+        last: int = head[7]
+        if not claimed or taking is None:
+            return Accepted(attrs.evolve(run), _batch(last, run.id, log), None)
+        begun = datetime.fromtimestamp(now, UTC)
+        own = attrs.evolve(run, status="running", attempt=1, started_at=begun)
+        if before is None:
+            messages = await self.read(reads.history, self._q, key, head[8] - 1)
+        else:
+            messages = messages_from_rows(*before, by_run=True)
+        if message is not None:
+            messages.append(message)
+        claim_batch = _batch(last, run.id, taking.started)
+        taken = Claimed(
+            own, head[12], head_from_row(key, head), messages, (), claim_batch, head[13]
+        )
+        return Accepted(own, _batch(claim_batch.first - 1, run.id, log), taken)
+
+    async def claim(
+        self, key: ThreadKey, owner: str, lease: float, started: list[Event]
+    ) -> Claimed | None:
+        rows = ClaimRows(owner, float(lease), _log(started))
+        taken = await self.tx(writes.claim, self._q, key, rows, time.time())
+        if taken is None:
+            return None
+        head, run = taken.head, taken.run
+        if taken.history is None:
+            # The thread is ours: nobody else writes messages of these turns meanwhile.
+            messages = await self.read(reads.history, self._q, key, taken.turn)
+        else:
+            messages = messages_from_rows(*taken.history, by_run=True)
+        return Claimed(
+            run,
+            head[12],
+            head_from_row(key, head),
+            messages,
+            tuple([call_from_row(row) for row in taken.calls]),
+            _batch(head[7], run.id, rows.started),
+            head[13],
+        )
+
+    async def waiting(self, limit: int = 100) -> list[ThreadKey]:
+        return await self.read(reads.waiting, self._q, limit, time.time())
+
+    async def renew(self, key: ThreadKey, run_id: str, fence: int, lease: float) -> str | None:
+        return await self.tx(writes.renew, self._q, key, run_id, fence, float(lease), time.time())
+
+    async def append(self, key: ThreadKey, run_id: str, fence: int, events: list[Event]) -> Batch:
+        log = _log(events)
+        last = await self.tx(writes.append, self._q, key, run_id, fence, log)
+        return _batch(last, run_id, log)
+
+    async def commit(self, key: ThreadKey, run_id: str, fence: int, change: Commit) -> Committed:
+        log = _log(change.events)
+        run, thread, message, end = (
+            change.run_metadata, change.thread_metadata, change.message, change.end,
+        )  # fmt: skip
+        rows = CommitRows(
+            log,
+            None if message is None else message_row(key, message),
+            [call_row(key, run_id, call) for call in change.calls],
+            None if run is None else metadata_text(run),
+            None if thread is None else metadata_text(thread),
+            [(name, metadata_text(bag)) for name, bag in change.message_metadata.items()],
+            None if end is None else end_values(end),
+        )
+        last, wish, more = await self.tx(
+            writes.commit, self._q, key, run_id, fence, rows, time.time()
+        )
+        return Committed(_batch(last, run_id, log), more, wish)
+
+    async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> Batch | None:
+        end = cancelled_end(reason)
+        done = await self.tx(writes.cancel, self._q, key, run_id, reason, end)
+        return None if done is None else _batch(done[0], run_id, done[1])
+
+    async def run(self, key: ThreadKey, run_id: str) -> RunRecord | None:
+        return await self.read(reads.run, self._q, key, run_id)
+
+    async def snapshot(self, key: ThreadKey, agent: str) -> ThreadSnapshot | None:
+        return await self.read(reads.snapshot, self._q, key, agent)
+
+    async def run_messages(self, key: ThreadKey, run_id: str) -> list[Message]:
+        return await self.read(reads.run_messages, self._q, key, run_id)
+
+    async def events(self, key: ThreadKey, after: int, limit: int = 500) -> list[Batch]:
+        return await self.read(reads.events, self._q, key, after, limit)
+
+    async def threads(
+        self, partition: str, agent: str, limit: int, after: str | None
+    ) -> tuple[list[ThreadRecord], str | None]:
+        return await self.read(reads.threads, self._q, partition, agent, limit, after)

@@ -1,0 +1,326 @@
+"""
+What a transaction does: one plain function each, given rows that are encoded already.
+
+Each begins with one UPDATE of the thread's head, which is the thread's lock, checks the fence and
+hands out numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pai.errors import ThreadBusy, ThreadNotFound
+from pai.protocol import Event, Metadata, RunEnd, RunRecord, ThreadKey
+from pai.stores._rules import (
+    digest_conflict,
+    finished_event,
+    lease_lost,
+    message_taken,
+    no_message,
+    settled_call,
+)
+from pai.stores._sql.queries import Queries
+from pai.stores._sql.rows import (
+    Row,
+    body_of,
+    end_values,
+    metadata_from_text,
+    plain,
+    run_from_row,
+)
+from pai.stores._sql.statement import Connection
+
+__all__ = (
+    "SHORT",
+    "AcceptRows",
+    "ClaimRows",
+    "CommitRows",
+    "Known",
+    "Log",
+    "Taken",
+    "accept",
+    "append",
+    "cancel",
+    "claim",
+    "commit",
+    "renew",
+)
+
+SHORT = 32
+"""Messages of a history that a claim reads by itself; a longer one is read beside the writers."""
+
+
+class Known(Exception):
+    """The run was accepted before: rolls back what was counted for it. Holds its record."""
+
+    def __init__(self, run: RunRecord) -> None:
+        super().__init__(run)
+        self.run = run
+
+
+class Log(NamedTuple):
+    """Events on their way into the log."""
+
+    events: list[Event]
+    body: str
+
+    @property
+    def size(self) -> int:
+        return len(self.events)
+
+
+class ClaimRows(NamedTuple):
+    owner: str
+    lease: float
+    started: Log
+
+
+class AcceptRows(NamedTuple):
+    head: Row
+    run: Row
+    message: Row | None
+    log: Log
+    reject: bool
+    claim: ClaimRows | None
+
+
+class CommitRows(NamedTuple):
+    log: Log
+    message: Row | None
+    calls: list[Row]
+    run_metadata: str | None
+    thread_metadata: str | None
+    message_metadata: list[tuple[str, str]]
+    end: Row | None
+
+
+class Taken(NamedTuple):
+    """
+    A claim.
+
+    Args:
+        head: The thread's head, a row.
+        run: The run.
+        turn: Its turn.
+        calls: Its open calls, as rows.
+        history: Rows of messages and of calls that ended; ``None``: too long to read here.
+    """
+
+    head: Any
+    run: RunRecord
+    turn: int
+    calls: list[Any]
+    history: tuple[list[Any], list[Any]] | None
+
+
+# Places in the row of a thread's head.
+_AGENT, _MESSAGES, _EVENTS, _RUNS, _QUEUED, _ACTIVE, _TURN = 0, 6, 7, 8, 9, 10, 11
+
+
+def _scope(key: ThreadKey) -> Row:
+    return {"scope": key.partition, "thread": key.thread_id}
+
+
+def _write_log(
+    c: Connection, q: Queries, key: ThreadKey, run_id: str, last: int, size: int, body: str
+) -> None:
+    if size:
+        q.add_events(
+            c,
+            partition=key.partition,
+            thread_id=key.thread_id,
+            last=last,
+            size=size,
+            run_id=run_id,
+            body=body,
+        )
+
+
+def accept(
+    c: Connection, q: Queries, key: ThreadKey, rows: AcceptRows, now: float
+) -> tuple[Any, bool, tuple[list[Any], list[Any]] | None]:
+    """
+    Queue a run, or claim it at once.
+
+    Returns:
+        The head, whether it is claimed, and the rows of the history before it: messages and calls
+        that ended; ``None``: it is too long to read here.
+    """
+    claim = rows.claim
+    run_id = str(rows.run["id"])
+    counted: Row = {"n_messages": 0 if rows.message is None else 1, "n_events": rows.log.size}
+    body, size = rows.log.body, rows.log.size
+    if claim is None:
+        head = q.accept(c, **rows.head, **counted, now=now, moved=rows.run["created_at"]).fetchone()
+        claimed = False
+    else:
+        head = q.accept_claim(
+            c,
+            **rows.head,
+            **counted,
+            n_started=claim.started.size,
+            run=run_id,
+            holder=claim.owner,
+            lease=claim.lease,
+            now=now,
+            moved=rows.run["created_at"],
+        ).fetchone()
+        claimed = head[_ACTIVE] == run_id
+    if head[_AGENT] != rows.head["agent"]:
+        raise ThreadNotFound(key.thread_id)
+    run = rows.run
+    if claimed:
+        run = {**run, "status": "running", "attempt": 1, "started_at": now}
+    turn = head[_RUNS]
+    if q.add_run(c, turn=turn, **run).rowcount == 0:
+        known = run_from_row(q.run(c, **_scope(key), run=run_id).fetchone())
+        if known.digest != run["digest"]:
+            raise digest_conflict(run_id)
+        raise Known(known)
+    if rows.reject and not claimed and (head[_ACTIVE] is not None or head[_QUEUED] > 1):
+        raise ThreadBusy(key.thread_id)
+    history: tuple[list[Any], list[Any]] | None = None
+    before = head[_MESSAGES] - (rows.message is not None)
+    if claimed and claim is not None:
+        # Both batches are one row: the price of an insert, and nobody reads between them.
+        if claim.started.size:
+            body = _joined(body, claim.started.body) if size else claim.started.body
+            size += claim.started.size
+        if before <= SHORT:
+            history = _history(c, q, key, turn - 1) if before else ([], [])
+    _write_log(c, q, key, run_id, head[_EVENTS], size, body)
+    if rows.message is not None:
+        seq = head[_MESSAGES]
+        if q.add_message(c, turn=turn, seq=seq, **rows.message).rowcount == 0:
+            raise message_taken(str(rows.message["id"]))
+    return head, claimed, history
+
+
+def _joined(first: str, second: str) -> str:
+    return f"{first[:-1]},{second[1:]}"
+
+
+def _history(c: Connection, q: Queries, key: ThreadKey, until: int) -> tuple[list[Any], list[Any]]:
+    scope = _scope(key)
+    rows = q.history_until(c, **scope, until=until).fetchall()
+    return rows, q.ended_calls(c, **scope).fetchall()
+
+
+def claim(c: Connection, q: Queries, key: ThreadKey, rows: ClaimRows, now: float) -> Taken | None:
+    scope = _scope(key)
+    started = rows.started
+    head = q.claim(
+        c, **scope, holder=rows.owner, lease=rows.lease, n_started=started.size, now=now
+    ).fetchone()
+    if head is None:
+        return None
+    run_id, turn = head[_ACTIVE], head[_TURN]
+    if run_id is None:
+        run_id, turn = q.oldest(c, **scope).fetchone()
+        q.activate(c, **scope, run=run_id, to_turn=turn)
+    record = run_from_row(q.start_run(c, **scope, run=run_id, began=now).fetchone())
+    calls: list[Any] = []
+    if record.attempt > 1 or record.episode > 1:
+        calls = q.open_calls(c, **scope, run=run_id).fetchall()
+    _write_log(c, q, key, run_id, head[_EVENTS], started.size, started.body)
+    history = _history(c, q, key, turn) if head[_MESSAGES] <= SHORT else None
+    return Taken(head, record, turn, calls, history)
+
+
+def renew(
+    c: Connection,
+    q: Queries,
+    key: ThreadKey,
+    run_id: str,
+    fence: int,
+    lease: float,
+    now: float,
+) -> str | None:
+    row = q.renew(c, **_scope(key), run=run_id, held=fence, lease=lease, now=now).fetchone()
+    if row is None:
+        raise lease_lost(run_id)
+    wish: str | None = row[0]
+    return wish
+
+
+def append(c: Connection, q: Queries, key: ThreadKey, run_id: str, fence: int, log: Log) -> int:
+    """Write a batch; the number of the thread's last event is returned."""
+    size = log.size
+    row = q.append(c, **_scope(key), run=run_id, held=fence, n_events=size).fetchone()
+    if row is None:
+        raise lease_lost(run_id)
+    last: int = row[0]
+    _write_log(c, q, key, run_id, last, size, log.body)
+    return last
+
+
+def commit(
+    c: Connection,
+    q: Queries,
+    key: ThreadKey,
+    run_id: str,
+    fence: int,
+    rows: CommitRows,
+    now: float,
+) -> tuple[int, str | None, bool]:
+    """Write a commit; returned are the last event's number, the cancel wish, and if more wait."""
+    scope = _scope(key)
+    size = rows.log.size
+    counted: Row = {
+        "run": run_id,
+        "held": fence,
+        "n_events": size,
+        "n_messages": 0 if rows.message is None else 1,
+        "new_metadata": rows.thread_metadata,
+    }
+    end = rows.end
+    if end is None:
+        row = q.commit(c, **scope, **counted).fetchone()
+    else:
+        row = q.settle(c, **scope, **counted, now=now, moved=end["end_finished_at"]).fetchone()
+    if row is None:
+        raise lease_lost(run_id)
+    last, seq, turn, wish, queued = row
+    if rows.message is not None:
+        q.put_message(c, turn=turn, seq=seq, **rows.message)
+    for call in rows.calls:
+        if q.put_call(c, **call).rowcount == 0:
+            raise settled_call(str(call["call_id"]))
+    for message_id, text in rows.message_metadata:
+        changed = q.set_message_metadata(c, **scope, message=message_id, new_metadata=text)
+        if changed.rowcount == 0:
+            raise no_message(message_id)
+    _write_log(c, q, key, run_id, last, size, rows.log.body)
+    if end is not None:
+        # The head said that the run is the active one, and only a running one may end here.
+        ended = q.end_run(c, **scope, run=run_id, new_metadata=rows.run_metadata, **end)
+        if ended.rowcount == 0:
+            raise lease_lost(run_id)
+    elif rows.run_metadata is not None:
+        q.set_run_metadata(c, **scope, run=run_id, new_metadata=rows.run_metadata)
+    return last, wish, end is not None and queued > 0
+
+
+def cancel(
+    c: Connection, q: Queries, key: ThreadKey, run_id: str, reason: str, end: RunEnd
+) -> tuple[int, Log] | None:
+    """Note the wish, or end a queued run: then its event and the event's number are returned."""
+    scope = _scope(key)
+    why = plain(reason)
+    head = q.ask_cancel(c, **scope, run=run_id, why=why).fetchone()
+    if head is None:
+        return None
+    if head[0] == run_id:
+        q.cancel_active(c, **scope, run=run_id, why=why)
+        return None
+    row = q.cancel_queued(
+        c, **scope, run=run_id, why=why, new_metadata=None, **end_values(end)
+    ).fetchone()
+    if row is None:
+        return None
+    metadata: Metadata = metadata_from_text(row[0])
+    events: list[Event] = [finished_event(end, metadata)]
+    log = Log(events, body_of(events))
+    last = q.leave_queue(c, **scope, moved=end.finished_at.timestamp()).fetchone()[0]
+    _write_log(c, q, key, run_id, last, 1, log.body)
+    return last, log

@@ -1,0 +1,234 @@
+"""Whatever is done to them, a store in memory and one in SQLite show the same."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+from hypothesis import settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from pai.errors import PaiError
+from pai.ports import Store
+from pai.protocol import (
+    Batch,
+    CallRecord,
+    Commit,
+    Event,
+    Message,
+    Metadata,
+    RunEnd,
+    RunFinished,
+    RunQueued,
+    RunRecord,
+    RunStarted,
+    TextDelta,
+    TextPart,
+    ThreadKey,
+    ThreadRecord,
+    ToolCallPart,
+    Usage,
+    event_to_json,
+)
+from pai.stores import MemoryStore, open_store
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+KEYS = [ThreadKey("p", "t"), ThreadKey("q", "t"), ThreadKey("p", "u")]
+
+keys = st.sampled_from(KEYS)
+runs = st.sampled_from(["r1", "r2", "r3", "r4"])
+agents = st.sampled_from(["main", "main", "main", "other"])
+leases = st.sampled_from([0.0, 0.0, 1000.0])
+fences = st.integers(-1, 0)
+messages = st.none() | st.sampled_from(["m1", "m2", "m3", "m4", "m5"])
+texts = st.text(max_size=5)
+bags = st.none() | st.builds(
+    Metadata,
+    st.dictionaries(st.sampled_from("ab"), st.integers(0, 9), max_size=1),
+    st.dictionaries(st.sampled_from("ab"), texts, max_size=1),
+)
+values = st.none() | st.booleans() | st.integers(0, 9) | texts | st.lists(texts, max_size=2)
+calls = st.builds(
+    CallRecord,
+    st.sampled_from(["c1", "c2"]),
+    st.just("m1"),
+    st.just("add"),
+    st.sampled_from(["requested", "started", "settled"]),
+    st.sampled_from([None, "completed", "failed"]),
+    values,
+    st.none() | texts,
+    values,
+    st.booleans(),
+)
+ends = st.none() | st.builds(
+    RunEnd,
+    st.sampled_from(["completed", "failed", "cancelled", "blocked"]),
+    st.just(NOW),
+    st.none() | texts,
+    st.none() | texts,
+    st.none() | st.just("max_steps"),
+    st.none() | st.just(Usage(1, 2, 3)),
+    st.none() | st.just({"code": "x"}),
+)
+
+
+def shown(value: Any) -> Any:
+    """A result as something to compare: no objects, and no times that a clock has made."""
+    if isinstance(value, Batch):
+        return ("batch", value.first, value.run_id, value.body)
+    if isinstance(value, Message):
+        return ("message", value.id, value.role, value.parts, value.run_id, value.metadata)
+    if isinstance(value, RunRecord):
+        fields = attrs.asdict(value, recurse=False)
+        fields["started_at"] = value.started_at is None
+        fields["finished_at"] = value.finished_at is None
+        return fields
+    if isinstance(value, ThreadRecord):
+        return ("thread", value.key, value.agent, value.metadata, value.created_at)
+    if isinstance(value, (list, tuple)):
+        return [shown(item) for item in value]
+    if attrs.has(type(value)):
+        return {f.name: shown(getattr(value, f.name)) for f in attrs.fields(type(value))}
+    return value
+
+
+class Alike(RuleBasedStateMachine):
+    """Does everything twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.runner = asyncio.Runner()
+        self.memory: Store = MemoryStore()
+        self.sqlite = open_store(f"sqlite:///{self.folder / 'a.db'}")
+        self.runner.run(self.sqlite.open())
+        self.fences = dict.fromkeys(KEYS, 0)
+        self.touched = KEYS[0]
+
+    def teardown(self) -> None:
+        self.runner.run(self.sqlite.close())
+        self.runner.close()
+        shutil.rmtree(self.folder)
+
+    def both(self, work: Callable[[Store], Awaitable[Any]]) -> Any:
+        async def outcome(store: Store) -> Any:
+            try:
+                return await work(store)
+            except PaiError as error:
+                return type(error)
+
+        one = self.runner.run(outcome(self.memory))
+        two = self.runner.run(outcome(self.sqlite))
+        assert shown(one) == shown(two)
+        return one
+
+    def note(self, key: ThreadKey, claimed: Any) -> None:
+        fence = getattr(claimed, "fence", None)
+        if fence is not None:
+            self.fences[key] = fence
+
+    @rule(
+        key=keys, agent=agents, run=runs, text=texts, message=messages, bag=bags,
+        digest=st.sampled_from("xxxy"), reject=st.booleans(), lease=st.none() | leases,
+    )  # fmt: skip
+    def accept(
+        self, key: ThreadKey, agent: str, run: str, text: str, message: str | None,
+        bag: Metadata | None, digest: str, *, reject: bool, lease: float | None,
+    ) -> None:  # fmt: skip
+        def work(store: Store) -> Awaitable[Any]:
+            record = RunRecord(run, agent, "1", "send", {"text": text}, digest, NOW)
+            record.metadata = bag or Metadata()
+            head = ThreadRecord(key, agent, Metadata({}, {"new": text}), NOW, NOW, text)
+            said = message and Message(message, "user", (TextPart(text),), run, NOW)
+            started: list[Event] = [RunStarted(key.thread_id)]
+            return store.accept(
+                head, record, said or None, [RunQueued("send")],
+                when_busy="reject" if reject else "queue",
+                claim=None if lease is None else ("me", lease), started=started,
+            )  # fmt: skip
+
+        self.touched = key
+        self.note(key, getattr(self.both(work), "claimed", None))
+
+    @rule(key=keys, lease=leases)
+    def claim(self, key: ThreadKey, lease: float) -> None:
+        self.touched = key
+        claimed = self.both(lambda store: store.claim(key, "me", lease, [RunStarted("t")]))
+        self.note(key, claimed)
+
+    @rule(key=keys, run=runs, behind=fences, lease=leases)
+    def renew(self, key: ThreadKey, run: str, behind: int, lease: float) -> None:
+        fence = self.fences[key] + behind
+        self.both(lambda store: store.renew(key, run, fence, lease))
+
+    @rule(key=keys, run=runs, behind=fences, told=st.lists(texts, max_size=3))
+    def append(self, key: ThreadKey, run: str, behind: int, told: list[str]) -> None:
+        fence = self.fences[key] + behind
+        self.touched = key
+        self.both(
+            lambda store: store.append(key, run, fence, [TextDelta("1", text) for text in told])
+        )
+
+    @rule(
+        key=keys, run=runs, behind=st.sampled_from([0, 0, 0, -1]), message=messages, text=texts,
+        told=st.lists(calls, max_size=2, unique_by=lambda call: call.call_id), of_run=bags,
+        of_thread=bags, of_message=bags, which=messages, end=ends,
+    )  # fmt: skip
+    def commit(
+        self, key: ThreadKey, run: str, behind: int, message: str | None, text: str,
+        told: list[CallRecord], of_run: Metadata | None, of_thread: Metadata | None,
+        of_message: Metadata | None, which: str | None, end: RunEnd | None,
+    ) -> None:  # fmt: skip
+        def work(store: Store) -> Awaitable[Any]:
+            events: list[Event] = [] if end is None else [RunFinished(end.status)]
+            change = Commit(events, None, tuple(told), of_run, of_thread, {}, end)
+            if message is not None:
+                parts = (TextPart(text), ToolCallPart("c1", "add", 1), ToolCallPart("c2", "add"))
+                change.message = Message(message, "assistant", parts, run, NOW)
+            if which is not None and of_message is not None:
+                change.message_metadata = {which: of_message}
+            return store.commit(key, run, self.fences[key] + behind, change)
+
+        self.touched = key
+        self.both(work)
+
+    @rule(key=keys, run=runs, reason=texts)
+    def cancel(self, key: ThreadKey, run: str, reason: str) -> None:
+        async def work(store: Store) -> Any:
+            batch = await store.cancel(key, run, reason)
+            return batch and (batch.first, batch.body)
+
+        self.touched = key
+        self.both(work)
+
+    @invariant()
+    def same(self) -> None:
+        key = self.touched
+
+        async def events(store: Store) -> Any:
+            batches = await store.events(key, 0)
+            return [
+                (event.seq, event.run_id, event_to_json(event))
+                for batch in batches
+                for event in batch.numbered()
+            ]
+
+        async def waiting(store: Store) -> Any:
+            return sorted(await store.waiting())
+
+        self.both(lambda store: store.snapshot(key, "main"))
+        self.both(events)
+        self.both(waiting)
+        self.both(lambda store: store.run_messages(key, "r1"))
+
+
+Alike.TestCase.settings = settings(
+    max_examples=settings().max_examples // 2, stateful_step_count=25
+)
+test_alike = Alike.TestCase

@@ -1,0 +1,138 @@
+"""Every store keeps every promise of the port, on both event loops; and the kit finds liars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import attrs
+import pytest
+
+from pai.errors import LeaseLost
+from pai.ports import Store
+from pai.protocol import Batch, ThreadKey
+from pai.stores import MemoryStore
+from pai.testing._store_kit import STORE_CHECKS, Check, check_store
+
+Make = Callable[[], Store]
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
+async def test_a_store_keeps_its_promises(make: Make, check: Check):
+    await check(make)
+
+
+async def test_the_whole_kit_passes_a_good_store():
+    await check_store(MemoryStore)
+
+
+class Unfenced(MemoryStore):
+    """Takes writes of whoever knows the run."""
+
+    async def append(self, key, run_id, fence, events):
+        here = self._threads.get(key)
+        if here is None:
+            raise LeaseLost("no")
+        return here.log(run_id, events)
+
+
+class Gullible(MemoryStore):
+    """Takes one request for another."""
+
+    async def accept(self, thread, run, message, events, **options):
+        here = self._threads.get(thread.key)
+        if here is not None and run.id in here.runs:
+            run.digest = here.runs[run.id].digest
+        return await super().accept(thread, run, message, events, **options)
+
+
+class Stackwise(MemoryStore):
+    """Starts the newest run first."""
+
+    async def claim(self, key, owner, lease, started):
+        here = self._threads.get(key)
+        if here is not None:
+            here.queue = dict.fromkeys(reversed(here.queue))
+        return await super().claim(key, owner, lease, started)
+
+
+class Gapped(MemoryStore):
+    """Numbers an event twice."""
+
+    async def append(self, key, run_id, fence, events):
+        batch = await super().append(key, run_id, fence, events)
+        self._threads[key].events += 1
+        return batch
+
+
+class Halfway(MemoryStore):
+    """Writes a commit's events before it looks at the rest."""
+
+    async def commit(self, key, run_id, fence, change):
+        await self.append(key, run_id, fence, change.events)
+        return await super().commit(key, run_id, fence, attrs.evolve(change, events=[]))
+
+
+class Unscoped(MemoryStore):
+    """Ignores the partition."""
+
+    async def snapshot(self, key, agent):
+        own = next((k for k in self._threads if k.thread_id == key.thread_id), key)
+        return await super().snapshot(own, agent)
+
+
+class Greedy(MemoryStore):
+    """Gives a run to all who ask."""
+
+    async def claim(self, key, owner, lease, started):
+        here = self._threads.get(key)
+        if here is not None:
+            here.ready = 0.0
+        return await super().claim(key, owner, lease, started)
+
+
+class Torn(MemoryStore):
+    """Can be cancelled between two writes."""
+
+    async def accept(self, thread, run, message, events, **options):
+        made = await super().accept(thread, run, None, events, **options)
+        await anyio.lowlevel.checkpoint()
+        if message is not None:
+            self._threads[thread.key].put(message, 1)
+        return made
+
+
+class Deaf(MemoryStore):
+    """Tells nobody that a run shall be cancelled."""
+
+    async def renew(self, key, run_id, fence, lease):
+        await super().renew(key, run_id, fence, lease)
+
+    async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> Batch | None:
+        here = self._threads.get(key)
+        if here is not None and here.active is not None and here.active.id == run_id:
+            return None
+        return await super().cancel(key, run_id, reason)
+
+
+@pytest.mark.parametrize(
+    ("broken", "found"),
+    [
+        (Unfenced, "check_fence"),
+        (Gullible, "check_same_request"),
+        (Stackwise, "check_order"),
+        (Gapped, "check_numbers"),
+        (Halfway, "check_commit_is_whole"),
+        (Unscoped, "check_partitions"),
+        (Greedy, "check_one_claim_wins"),
+        (Torn, "check_cancelled_caller"),
+        (Deaf, "check_cancel_running"),
+    ],
+)
+async def test_the_kit_finds_a_broken_promise(broken: Any, found: str):
+    with pytest.raises(ExceptionGroup) as caught:
+        await check_store(broken)
+    notes = [note for error in caught.value.exceptions for note in error.__notes__]
+    assert f"in {found}" in notes
