@@ -1,5 +1,6 @@
 """What plugin and application authors test with."""
 
+from pai.testing._driver_kit import Situation, check_model_driver, check_stream
 from pai.testing._scripted import (
     Call,
     Cut,
@@ -11,6 +12,7 @@ from pai.testing._scripted import (
     ScriptedModel,
     Turn,
 )
+from pai.testing._store_kit import STORE_CHECKS, check_store
 
 __all__ = (
     "Call",
@@ -20,6 +22,11 @@ __all__ = (
     "Finish",
     "Hang",
     "Reason",
+    "STORE_CHECKS",
     "ScriptedModel",
+    "Situation",
     "Turn",
+    "check_model_driver",
+    "check_store",
+    "check_stream",
 )

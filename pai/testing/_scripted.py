@@ -10,8 +10,8 @@ import attrs
 
 from pai.errors import IncompleteStream, ModelError
 from pai.ports import ModelProfile, ModelRequest
-from pai.protocol import Data as DataEvent
 from pai.protocol import (
+    Data as DataEvent,
     FinishReason,
     ReasoningDelta,
     ReasoningEnd,
@@ -145,9 +145,7 @@ class ScriptedModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
         """Play the next turn."""
         called = False
-        number = 0
-        for item in self._turn(request):
-            number += 1
+        for number, item in enumerate(self._turn(request), 1):
             if isinstance(item, str):
                 id_ = f"t{number}"
                 yield TextStart(id_)
