@@ -249,6 +249,10 @@ class Core:
                 if run.cancel is not None:
                     self._stop(job, run.cancel)
                 await one_run(episode)
+            if job.scope.cancelled_caught and not self.is_open and self.store.durable:
+                # Drained: whoever looks next may go on with it, without waiting for the lease.
+                with anyio.CancelScope(shield=True):
+                    await self.store.renew(key, run.id, claimed.fence, 0.0)
         except LeaseLost:
             _log.warning("lease lost run_id=%s thread_id=%s", run.id, key.thread_id)
         finally:
