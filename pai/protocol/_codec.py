@@ -19,7 +19,7 @@ import attrs
 
 from pai.schema import JsonObject, JsonValue
 
-__all__ = ("Codec", "camel", "dumps", "from_time", "loads", "quote", "to_time")
+__all__ = ("Codec", "TimeCodec", "camel", "dumps", "from_time", "loads", "quote", "to_time")
 
 quote: Callable[[str], str] = encode_basestring
 """A JSON string literal; the C encoder, which keeps non-ASCII text as it is."""
@@ -101,16 +101,11 @@ class Codec(Generic[T]):
         return self._cls(**args)
 
 
-class ListOf:
-    """A codec for a tuple of values that share one codec."""
+class TimeCodec:
+    """A codec for an aware time, as RFC 3339 in UTC."""
 
-    __slots__ = ("_item",)
+    def to_json(self, value: datetime) -> JsonValue:
+        return from_time(value)
 
-    def __init__(self, item: _Nested) -> None:
-        self._item = item
-
-    def to_json(self, value: Any) -> JsonValue:
-        return [self._item.to_json(item) for item in value]
-
-    def from_json(self, value: Any) -> object:
-        return tuple(self._item.from_json(item) for item in value)
+    def from_json(self, value: str) -> datetime:
+        return datetime.fromisoformat(value)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
-from pai.protocol._codec import Codec, dumps
+from pai.protocol._codec import Codec, TimeCodec, dumps
 from pai.protocol._parts import CallOutcome
 from pai.protocol._state import MessageView
 from pai.protocol._stream import (
@@ -172,6 +172,7 @@ class RunFinished(EventBase):
         usage: The sum over its model calls.
         error: ``{"code": ..., "message": ...}`` for a failed run, fit for any client.
         metadata: The run's public metadata.
+        finished_at: When.
     """
 
     type: ClassVar[Literal["run-finished"]] = "run-finished"
@@ -183,7 +184,7 @@ class RunFinished(EventBase):
     usage: Usage | None = None
     error: JsonObject | None = None
     metadata: JsonObject = attrs.field(factory=dict)
-    finished_at: datetime | None = attrs.field(default=None, metadata={"wire": False})
+    finished_at: datetime | None = None
 
 
 @attrs.define
@@ -233,7 +234,9 @@ _PLAIN = (
 )  # fmt: skip
 _CODECS: dict[type, Codec[Any]] = {cls: Codec(cls, tag=cls.type) for cls in _PLAIN}
 _CODECS[StepFinished] = Codec(StepFinished, tag=StepFinished.type, nested={"usage": _USAGE})
-_CODECS[RunFinished] = Codec(RunFinished, tag=RunFinished.type, nested={"usage": _USAGE})
+_CODECS[RunFinished] = Codec(
+    RunFinished, tag=RunFinished.type, nested={"usage": _USAGE, "finished_at": TimeCodec()}
+)
 _CODECS[RunQueued] = Codec(RunQueued, tag=RunQueued.type, nested={"message": MessageView.codec})
 _BY_TAG: dict[str, Codec[Any]] = {cls.type: codec for cls, codec in _CODECS.items()}  # type: ignore[attr-defined]  # all have a type
 

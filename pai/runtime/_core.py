@@ -79,6 +79,7 @@ class Core:
         self._hubs: WeakValueDictionary[ThreadKey, Hub] = WeakValueDictionary()
         self._jobs: dict[tuple[ThreadKey, str], _Job] = {}
         self._draining: dict[ThreadKey, bool] = {}
+        self._wishes: dict[tuple[ThreadKey, str], str] = {}
         self._group: anyio.abc.TaskGroup | None = None
         self._idle: anyio.Event | None = None
         self._tools: anyio.CapacityLimiter | None = None
@@ -220,6 +221,8 @@ class Core:
             self.report(error, {"thread_id": key.thread_id})
         finally:
             self._draining.pop(key, None)
+            if self._wishes:
+                self._wishes = {at: why for at, why in self._wishes.items() if at[0] != key}
             hub.writers -= 1
 
     async def _claim(self, key: ThreadKey) -> Claimed | None:
@@ -246,8 +249,9 @@ class Core:
         job = self._jobs[key, run.id] = _Job(claimed, episode)
         try:
             with job.scope:
-                if run.cancel is not None:
-                    self._stop(job, run.cancel)
+                wish = self._wishes.pop((key, run.id), run.cancel)
+                if wish is not None:
+                    self._stop(job, wish)
                 await one_run(episode)
             if job.scope.cancelled_caught and not self.is_open and self.store.durable:
                 # Drained: whoever looks next may go on with it, without waiting for the lease.
@@ -280,6 +284,9 @@ class Core:
         if job is not None:
             self._stop(job, reason)
             return
+        if key in self._draining:
+            # It may be claimed for here and not have begun: then it is told when it does.
+            self._wishes[key, run_id] = reason
         batch = await self.store.cancel(key, run_id, reason)
         if batch is not None:
             self.publish(key, batch)

@@ -53,8 +53,8 @@ class EventStream:
         batches = await self._watcher.ready()
         if not batches:
             if self._is_over is not None and await self._is_over():
-                # Between the two looks the end may have been written.
-                batches = await self._watcher.ready()
+                # The end may have been written meanwhile, and not have reached the hub yet.
+                batches = await self._watcher.stored()
                 if not batches:
                     self._ended = True
                     return

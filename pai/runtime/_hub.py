@@ -98,6 +98,10 @@ class Hub:
             self._next = batches[-1].last + 1
         return batches
 
+    async def stored(self, after: int) -> list[Batch]:
+        """Batches with events above *after*, as the store has them."""
+        return await self._store.events(self._key, after)
+
     async def wait(self, after: int) -> None:
         """Return when there may be more than *after*."""
         if self._place(after) not in (None, len(self._log)):
@@ -144,6 +148,13 @@ class Watcher:
     async def ready(self) -> list[Batch]:
         """What is there by now, and move on past it."""
         batches = await self.hub.ready(self.after)
+        if batches:
+            self.after = batches[-1].last
+        return batches
+
+    async def stored(self) -> list[Batch]:
+        """What the store has by now, and move on past it."""
+        batches = await self.hub.stored(self.after)
         if batches:
             self.after = batches[-1].last
         return batches

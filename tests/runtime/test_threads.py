@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
 import attrs
 import pytest
 
@@ -211,11 +213,26 @@ async def test_cancelling_keeps_what_there_is(store: str) -> None:
         assert state.runs[0].reason == "changed my mind"
 
 
+async def test_a_run_is_cancelled_before_it_begins(store: str) -> None:
+    """R-8: between the claim and the first step nobody but the run itself can be told."""
+    model = ScriptedModel([])
+    async with app_of(model, store) as app:
+        run = await app.thread("main").send("one")
+        await run.cancel("never mind")
+        with anyio.fail_after(20):
+            assert (await run.result()).reason == "never mind"
+    assert model.requests == []
+
+
 async def test_a_queued_run_is_cancelled_at_once(store: str) -> None:
     """R-3, R-8."""
-    async with app_of(ScriptedModel([[Hang()], "next"]), store) as app:
+    model = ScriptedModel([[Hang()], "next"])
+    async with app_of(model, store) as app:
         thread = app.thread("main", thread_id="t")
         first = await thread.send("one")
+        with anyio.fail_after(20):
+            while not model.requests:
+                await anyio.lowlevel.checkpoint()
         second = await thread.send("two")
         third = await thread.send("three")
         await second.cancel("no need")
@@ -424,12 +441,12 @@ async def test_at_most_so_many_runs_at_once() -> None:
 
 
 async def test_closing_ends_what_runs_in_memory() -> None:
-    async with app_of(ScriptedModel([[Hang()]])) as app:
+    async with app_of(ScriptedModel([["Half", Hang()]])) as app:
         thread = app.thread("main", thread_id="t")
         run = await thread.send("go")
-        async for event in run.events():
-            if event.type == "step-started":
-                break
+        async for _ in run.text():
+            break
+    assert (await run.result()).reason == "shutdown"
     with pytest.raises(StoreError, match="not open"):
         await thread.send("too late")
 
