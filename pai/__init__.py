@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pai.contexts import (
+        UNSET,
         AsideItem,
         DenyCall,
         ReplaceInput,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
         ToolFailure,
         ToolOutput,
         ToolResultContext,
-        UNSET,
     )
     from pai.definition import (
         AgentBehaviorInput,
@@ -145,6 +145,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = (
+    "UNSET",
     "AgentBehaviorInput",
     "AgentDefinition",
     "AgentToolConfig",
@@ -246,7 +247,6 @@ __all__ = (
     "ToolOutput",
     "ToolResultContext",
     "ToolRetry",
-    "UNSET",
     "UnknownOptionError",
     "Usage",
     "compose_lifecycle",
@@ -331,16 +331,12 @@ _ROOMS = {
         "ToolRetry",
         "UnknownOptionError",
     ),
-    "pai.hookspecs": (
-        "hookimpl",
-    ),
+    "pai.hookspecs": ("hookimpl",),
     "pai.lifecycle": (
         "Lifecycle",
         "compose_lifecycle",
     ),
-    "pai.loop": (
-        "limits",
-    ),
+    "pai.loop": ("limits",),
     "pai.ports": (
         "ModelDriver",
         "ModelProfile",

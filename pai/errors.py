@@ -362,4 +362,3 @@ class LeaseLost(StoreError):
 
 class MigrationNeeded(StoreError):
     """The database is of an older version: run ``pai db upgrade``."""
-

@@ -7,7 +7,7 @@ Each port says its guarantees first, then its methods. A kit in :mod:`pai.testin
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 import attrs
 
@@ -41,6 +41,8 @@ __all__ = (
     "ModelDriver",
     "ModelProfile",
     "ModelRequest",
+    "RecordScope",
+    "RunHold",
     "Store",
 )
 
@@ -146,6 +148,22 @@ class ModelDriver(Protocol):
 
 
 # ---------------------------------------------------------------------------- store
+
+
+class RecordScope(NamedTuple):
+    """Whose records: a plugin's, in a partition, of one thread or, where it is ``""``, of none."""
+
+    partition: str
+    plugin: str
+    thread_id: str = ""
+
+
+class RunHold(NamedTuple):
+    """A run that a worker holds, by the fence it was given."""
+
+    key: ThreadKey
+    run_id: str
+    fence: int
 
 
 class Store(Protocol):
@@ -281,3 +299,45 @@ class Store(Protocol):
         self, partition: str, agent: str, limit: int, after: str | None
     ) -> tuple[list[ThreadRecord], str | None]:
         """A page of an agent's threads, newest first, and the cursor of the next page."""
+
+    async def get_record(self, scope: RecordScope, key: str) -> str | None:
+        """A plugin's record, as JSON text."""
+
+    async def list_records(
+        self, scope: RecordScope, prefix: str, after: str, limit: int
+    ) -> list[tuple[str, str]]:
+        """
+        Records whose keys begin with *prefix*: key and JSON text, by the code points of the key.
+
+        Args:
+            scope: Whose.
+            prefix: What their keys begin with.
+            after: Only keys behind this one.
+            limit: At most so many.
+        """
+
+    async def put_record(
+        self, scope: RecordScope, key: str, value: str, hold: RunHold | None = None
+    ) -> None:
+        """
+        Write a record, or replace it.
+
+        Args:
+            scope: Whose.
+            key: Text without NUL, surrogates and U+10FFFF.
+            value: JSON text.
+            hold: Only if this run is still held; in the same transaction (R-42).
+
+        Raises:
+            LeaseLost: It is not, and nothing is written.
+        """
+
+    async def delete_record(
+        self, scope: RecordScope, key: str, hold: RunHold | None = None
+    ) -> bool:
+        """
+        Delete a record, as :meth:`put_record` writes one; whether there was one.
+
+        Raises:
+            LeaseLost: The run is not held any more, and nothing is deleted.
+        """

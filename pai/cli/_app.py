@@ -56,23 +56,21 @@ def chat(
 
 
 @app.command
-def check(target: Annotated[str, Parameter(name="app")], /) -> None:
+def check(target: Annotated[str, Parameter(name="app")], /, *, values: int = 200) -> None:
     """
-    Check an agent: load it, and say all that is wrong with it.
+    Check an agent: say all that is wrong with it, and search its schemas for values they break on.
 
     Parameters
     ----------
     target
         The agent, as "module:attribute" or a path that ends in ".py".
+    values
+        How many values to try for each schema.
     """
+    from pai.cli._check import print_check
     from pai.cli._load import load_agent
-    from pai.runtime import create_agent_runtime
 
-    agent = load_agent(target)
-    if not agent.capabilities:
-        # Bindings are the application's; without any the lifecycle can be compiled as well.
-        create_agent_runtime(agent=agent)
-    print(f"{agent.name} {agent.version}: no faults")
+    raise SystemExit(print_check(load_agent(target), values=values))
 
 
 @app.command

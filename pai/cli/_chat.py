@@ -12,9 +12,10 @@ import attrs
 from pai.cli._builtin import builtin_agent
 from pai.cli._load import load_agent
 from pai.cli._show import Screen
-from pai.definition import AgentDefinition
+from pai.definition import AgentDefinition, ModelSelection
 from pai.errors import DefinitionError, Fault, PaiError, ThreadNotFound
 from pai.models import resolve_model
+from pai.ports import ModelDriver
 from pai.protocol import RunFinished
 from pai.runtime import ThreadHandle, create_agent_runtime
 
@@ -44,8 +45,9 @@ def run_chat(
 def _check_model(agent: AgentDefinition[Any]) -> None:
     """A model that cannot work is found before anything is written."""
     source = agent.model
-    source = getattr(source, "model", source)
-    if isinstance(source, str) or hasattr(source, "stream"):
+    if isinstance(source, ModelSelection):
+        source = source.model
+    if isinstance(source, (str, ModelDriver)):
         check = getattr(resolve_model(source), "check", None)
         if check is not None:
             check()
@@ -53,9 +55,7 @@ def _check_model(agent: AgentDefinition[Any]) -> None:
 
 async def _chat(agent: AgentDefinition[Any], prompt: str | None, thread_id: str, db: str) -> int:
     errors: list[BaseException] = []
-    app = create_agent_runtime(
-        agent=agent, store=f"sqlite:///{db}", on_runtime_error=errors.append
-    )
+    app = create_agent_runtime(agent=agent, store=f"sqlite:///{db}", on_runtime_error=errors.append)
     screen = Screen(sys.stdout)
     async with app:
         thread = app.thread(agent.name, thread_id=thread_id)

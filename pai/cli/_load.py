@@ -95,14 +95,12 @@ def _only_agent(module: ModuleType, target: str) -> AgentDefinition[Any]:
     named = getattr(module, "agent", None)
     if isinstance(named, AgentDefinition):
         return named
-    found = {
-        name: item for name, item in vars(module).items() if isinstance(item, AgentDefinition)
-    }
+    found = {name: item for name, item in vars(module).items() if isinstance(item, AgentDefinition)}
     if len(found) == 1:
         return next(iter(found.values()))
     if not found:
         raise _fault(target, "defines no agent: call define_agent() at its top level")
-    raise _fault(target, f"defines several agents: write one of "
+    raise _fault(target, "defines several agents: write one of "
                  + ", ".join(f"{target}:{name}" for name in found))  # fmt: skip
 
 

@@ -179,9 +179,7 @@ __all__ = (
 )
 
 _FILES = {
-    "pai.protocol._batch": (
-        "Batch",
-    ),
+    "pai.protocol._batch": ("Batch",),
     "pai.protocol._events": (
         "CallError",
         "CallOutput",
@@ -199,9 +197,7 @@ _FILES = {
         "event_from_json",
         "event_to_json",
     ),
-    "pai.protocol._ids": (
-        "new_id",
-    ),
+    "pai.protocol._ids": ("new_id",),
     "pai.protocol._messages": (
         "Message",
         "Metadata",
@@ -274,9 +270,7 @@ _FILES = {
         "ToolInputDelta",
         "ToolInputStart",
     ),
-    "pai.protocol._usage": (
-        "Usage",
-    ),
+    "pai.protocol._usage": ("Usage",),
 }
 _FILE_OF = {name: file for file, names in _FILES.items() for name in names}
 

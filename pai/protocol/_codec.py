@@ -64,24 +64,24 @@ class Codec(Generic[T]):
         nested: Codecs of the fields that hold protocol values.
     """
 
-    __slots__ = ("_cls", "_fields", "_from", "_nested", "_tag")
+    __slots__ = ("_cls", "_fields", "_from", "_nested", "tag")
 
     def __init__(
         self, cls: type[T], *, tag: str | None = None, nested: Mapping[str, _Nested] | None = None
     ) -> None:
         self._cls = cls
-        self._tag = tag
+        self.tag = tag or ""
         self._nested = dict(nested or {})
         fields = [
             (f.name, camel(f.name), f.default, self._nested.get(f.name))
-            for f in attrs.fields(cls)  # type: ignore[misc]  # every cls here is an attrs class
+            for f in attrs.fields(cls)  # type: ignore[arg-type]  # every cls here is an attrs class
             if f.init and f.metadata.get("wire", True)
         ]
         self._fields = fields
         self._from = {key: (name, nested) for name, key, _, nested in fields}
 
     def to_json(self, value: T) -> JsonObject:
-        out: JsonObject = {} if self._tag is None else {"type": self._tag}
+        out: JsonObject = {"type": self.tag} if self.tag else {}
         for name, key, default, nested in self._fields:
             item = getattr(value, name)
             if item is default:

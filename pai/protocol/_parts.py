@@ -149,8 +149,7 @@ _CODECS: dict[type, Codec[Any]] = {
     for cls in (TextPart, ReasoningPart, ToolCallPart, FilePart, SourcePart)
 }
 _CODECS[DataPart] = Codec(DataPart, tag="data")
-_BY_TAG: dict[str, Codec[Any]] = {cls.type: _CODECS[cls] for cls in _CODECS if cls is not DataPart}
-_BY_TAG["data"] = _CODECS[DataPart]
+_BY_TAG: dict[str, Codec[Any]] = {codec.tag: codec for codec in _CODECS.values()}
 
 
 def part_to_json(part: MessagePart) -> JsonObject:

@@ -11,9 +11,9 @@ from pai.schema import JsonObject, JsonValue
 
 __all__ = (
     "ModelSettings",
+    "PromptCache",
     "ProviderOptions",
     "ProviderTool",
-    "PromptCache",
     "Reasoning",
     "ReasoningLevel",
     "SystemMessage",

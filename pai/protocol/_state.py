@@ -14,7 +14,7 @@ import attrs
 
 from pai.protocol._codec import from_time
 from pai.protocol._messages import Message, Role
-from pai.protocol._parts import MessagePart, part_from_json, part_to_json
+from pai.protocol._parts import DataPart, MessagePart, part_from_json, part_to_json
 from pai.protocol._usage import Usage
 from pai.schema import JsonObject, JsonValue
 
@@ -29,9 +29,7 @@ __all__ = (
     "message_view",
 )
 
-RunStatus = Literal[
-    "queued", "running", "suspended", "completed", "failed", "cancelled", "blocked"
-]
+RunStatus = Literal["queued", "running", "suspended", "completed", "failed", "cancelled", "blocked"]
 """The status of a run (R-3)."""
 
 
@@ -79,9 +77,9 @@ class MessageView:
 
 def _shown(part: MessagePart) -> MessagePart:
     """The part without what only its provider may see."""
-    if getattr(part, "provider_data", None) is None:
+    if isinstance(part, DataPart) or part.provider_data is None:
         return part
-    return attrs.evolve(part, provider_data=None)  # type: ignore[call-arg]  # it has the field
+    return attrs.evolve(part, provider_data=None)
 
 
 def message_view(message: Message) -> MessageView:

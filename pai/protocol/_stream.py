@@ -250,4 +250,3 @@ StreamPart = (
     | StepReset
     | StepFinish
 )
-

@@ -133,7 +133,7 @@ class Core:
                 try:
                     await task()
                     failures = 0
-                except Exception as error:  # noqa: BLE001  # it must not cancel the user's body
+                except Exception as error:  # it must not cancel the user's body
                     self.report(error, {"task": name})
                     await anyio.sleep(_BACK_OFF[min(failures, len(_BACK_OFF) - 1)])
                     failures += 1
@@ -151,8 +151,8 @@ class Core:
         error.add_note(place)
         try:
             answer = self._on_error(error)
-        except Exception as broken:  # noqa: BLE001  # a handler that fails must not fail the run
-            _log.error("on_runtime_error raised %s", type(broken).__name__)  # noqa: TRY400  # no text of theirs
+        except Exception as broken:  # a handler that fails must not fail the run
+            _log.error("on_runtime_error raised %s", type(broken).__name__)  # no text of theirs
             return
         if inspect.isawaitable(answer):
             self.spawn(lambda: _awaited(answer))
@@ -217,7 +217,7 @@ class Core:
                         continue
                 if not self._draining[key]:
                     return
-        except Exception as error:  # noqa: BLE001  # the queue of others must not stop
+        except Exception as error:  # the queue of others must not stop
             self.report(error, {"thread_id": key.thread_id})
         finally:
             self._draining.pop(key, None)
@@ -240,9 +240,7 @@ class Core:
 
     async def _one(self, key: ThreadKey, claimed: Claimed) -> bool:
         run = claimed.run
-        journal = Journal(
-            self.store, key, run.id, claimed.fence, self.publish, self.spawn
-        )
+        journal = Journal(self.store, key, run.id, claimed.fence, self.publish, self.spawn)
         episode = Episode(
             self.agents[run.agent], claimed, journal, self.report, resolve_model, self._limiter
         )
@@ -318,5 +316,5 @@ class Core:
 async def _awaited(answer: Awaitable[object]) -> None:
     try:
         await answer
-    except Exception as broken:  # noqa: BLE001  # as for a sync handler
-        _log.error("on_runtime_error raised %s", type(broken).__name__)  # noqa: TRY400  # no text of theirs
+    except Exception as broken:  # as for a sync handler
+        _log.error("on_runtime_error raised %s", type(broken).__name__)  # no text of theirs

@@ -80,14 +80,18 @@ def run_once_sync(
     Raises:
         PaiError: There is an event loop in this thread: ``await run_once(...)`` there.
     """
-    try:
-        anyio.get_current_task()
-    except Exception:  # noqa: BLE001  # whatever says that no loop is running
-        pass
-    else:
+    if _in_event_loop():
         raise PaiError("run_once_sync() was called in an event loop: use `await run_once(...)`")
 
     async def main() -> RunResult:
         return await run_once(agent, content, **options)
 
     return anyio.run(main)
+
+
+def _in_event_loop() -> bool:
+    try:
+        anyio.get_current_task()
+    except (anyio.NoEventLoopError, RuntimeError):
+        return False
+    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, Generic, Never, TypeVar
+from typing import Any, Final, Generic, Never, Self, TypeVar
 
 import anyio
 import anyio.abc
@@ -52,9 +52,7 @@ class Page(Generic[ItemT]):
 
 
 class Pai:
-    """
-    A runtime. Use it as ``async with create_pai(...) as app``: it works as long as it is open.
-    """
+    """A runtime. Use it as ``async with create_pai(...) as app``: it works as long as it is open."""
 
     def __init__(
         self,
@@ -83,7 +81,7 @@ class Pai:
         )
         self._group: anyio.abc.TaskGroup | None = None
 
-    async def __aenter__(self) -> Pai:
+    async def __aenter__(self) -> Self:
         group = anyio.create_task_group()
         await group.__aenter__()
         try:
@@ -140,9 +138,7 @@ class Pai:
                 "conversation_id is deprecated: use thread_id", DeprecationWarning, stacklevel=2
             )
             thread_id = thread_id or conversation_id
-        if thread_id is not None and (
-            not isinstance(thread_id, str) or not 0 < len(thread_id) <= 256  # noqa: PLR2004  # said in the text
-        ):
+        if thread_id is not None and not 0 < len(thread_id) <= 256:  # said in the text
             raise InvalidInput(
                 [Fault("thread_id", "expected 1 to 256 characters")], subject="thread"
             )
@@ -280,7 +276,8 @@ def create_pai(
         faults.append(Fault("max_runs", "expected at least 1"))
     if not agents:
         faults.append(Fault("agents", "expected at least one agent"))
-    for key, item in agents.items():
+    given: Mapping[str, object] = agents
+    for key, item in given.items():
         if not isinstance(item, AgentDefinition):
             faults.append(Fault(f"agents.{key}", "expected what define_agent() returned"))
     for index, plugin in enumerate(plugins or ()):
@@ -315,7 +312,7 @@ def create_pai(
 
 
 def create_agent_runtime(*, agent: AgentDefinition[Any], **options: Any) -> Pai:
-    """The same as :func:`create_pai` for one agent, whose key is its name (A-RUN-1)."""
+    """Make a runtime for one agent, whose key is its name; options as in :func:`create_pai`."""
     return create_pai(agents={agent.name: agent}, **options)
 
 

@@ -62,9 +62,7 @@ class RunHandle:
         return TextStream(self._hub, self._before, self.id)
 
     async def result(self) -> RunResult:
-        """
-        Wait for the end. It never raises for a run that failed: see ``raise_for_status()``.
-        """
+        """Wait for the end. It never raises for a run that failed: see ``raise_for_status()``."""
         finished: RunFinished | None = None
         watcher = Watcher(self._hub, self._before)
         while finished is None:

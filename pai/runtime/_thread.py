@@ -133,9 +133,7 @@ class ThreadHandle:
         when_busy: Literal["queue", "reject"] = "queue",
         **unknown: object,
     ) -> RunHandle:
-        """
-        Start a run without a user's message; arguments and errors are those of :meth:`send`.
-        """
+        """Start a run without a user's message; arguments and errors are those of :meth:`send`."""
         _refuse(unknown)
         run_id, given = _run_id(run_id)
         return await self._accept(
@@ -346,7 +344,7 @@ def _refuse(unknown: Mapping[str, object]) -> None:
 def _run_id(run_id: str | None) -> tuple[str, bool]:
     if run_id is None:
         return new_id(), False
-    if not isinstance(run_id, str) or not 0 < len(run_id) <= 128:
+    if not 0 < len(run_id) <= 128:  # said in the text
         raise InvalidInput([Fault("run_id", "expected 1 to 128 characters")], subject="request")
     return run_id, True
 

@@ -470,7 +470,7 @@ async def test_closing_leaves_a_durable_run_to_the_next(tmp_path: Path) -> None:
 
 
 async def test_a_body_that_raises_is_not_held_up() -> None:
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError):  # noqa: PT012  # the body is what raises
         async with app_of(ScriptedModel([[Hang()]])) as app:
             await app.thread("main").send("go")
             raise ZeroDivisionError
@@ -482,7 +482,7 @@ async def test_conversation_id_is_an_old_name() -> None:
         with pytest.warns(DeprecationWarning, match="thread_id"):
             thread = app.thread("main", conversation_id="c")
         assert thread.id == "c"
-        with pytest.warns(DeprecationWarning):
+        with pytest.warns(DeprecationWarning, match="thread_id"):
             assert app.thread("main", conversation_id="c", thread_id="t").id == "t"
 
 
@@ -524,4 +524,3 @@ async def test_one_agent_is_known_by_its_name() -> None:
     agent = define_agent(name="solo", model=ScriptedModel(["Hi."]))
     async with create_agent_runtime(agent=agent) as app:
         assert (await (await app.thread("solo").send("x")).result()).text == "Hi."
-
