@@ -236,7 +236,7 @@ def create_pai(
     **unknown: object,
 ) -> Pai:
     """
-    Make a runtime. It opens its store when it is entered: ``async with create_pai(...) as app``.
+    Make a runtime. It opens its store when it is entered, with ``async with``.
 
     Args:
         agents: The agents by key; a thread belongs to the key that made it (A-RUN-5).
