@@ -1,0 +1,46 @@
+"""
+The boundary: what comes in is checked here, and what goes out is written here.
+
+A schema is a type: an attrs class, or a plain type such as ``dict[str, int]``.
+"""
+
+from __future__ import annotations
+
+from ._client import ClientSchema, compile_client_schema
+from ._function import FunctionSchema, function_schema
+from ._json import (
+    JsonObject,
+    JsonValue,
+    canonical_json,
+    check_json,
+    digest,
+    dump_json,
+    parse_json,
+)
+from ._metadata import check_metadata_class, initial, merge_patch, parse_stable
+from ._nulls import undo_nulls
+from ._schema import Schema, ValueSchema, compile_schema
+from ._strict_form import strict_form
+
+__all__ = (
+    "ClientSchema",
+    "FunctionSchema",
+    "JsonObject",
+    "JsonValue",
+    "Schema",
+    "ValueSchema",
+    "canonical_json",
+    "check_json",
+    "check_metadata_class",
+    "compile_client_schema",
+    "compile_schema",
+    "digest",
+    "dump_json",
+    "function_schema",
+    "initial",
+    "merge_patch",
+    "parse_json",
+    "parse_stable",
+    "strict_form",
+    "undo_nulls",
+)
