@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 from cyclopts import App, Parameter
 
+from pai.cli._choice import Choice
 from pai.errors import PaiError
 
 __all__ = ("app", "main")
@@ -18,6 +20,11 @@ app = App(
     version_flags=["--version"],
     version="0.1.0",
 )
+plugins = App(name="plugins", help="List the installed plugins.")
+app.command(plugins)
+
+Plugins = Annotated[Choice, Parameter(name="*")]
+NO_CHOICE = Choice()
 
 
 @app.command
@@ -29,6 +36,7 @@ def chat(
     model: str | None = None,
     thread: str = "main",
     db: str = "pai.db",
+    choice: Plugins = NO_CHOICE,
 ) -> None:
     """
     Talk to an agent; the conversation is kept, and goes on in the next process.
@@ -52,11 +60,20 @@ def chat(
     from pai.cli._load import split_arguments
 
     target, text = split_arguments(app_or_prompt, prompt)
-    raise SystemExit(run_chat(target, text, model=model, thread=thread, db=db))
+    chosen = choice.plugins()
+    raise SystemExit(run_chat(target, text, model=model, thread=thread, db=db, plugins=chosen))
 
 
 @app.command
-def check(target: Annotated[str, Parameter(name="app")], /, *, values: int = 200) -> None:
+def check(
+    target: Annotated[str, Parameter(name="app")],
+    /,
+    *,
+    values: int = 200,
+    lock: Path | None = None,
+    locked: Path | None = None,
+    choice: Plugins = NO_CHOICE,
+) -> None:
     """
     Check an agent: say all that is wrong with it, and search its schemas for values they break on.
 
@@ -66,11 +83,23 @@ def check(target: Annotated[str, Parameter(name="app")], /, *, values: int = 200
         The agent, as "module:attribute" or a path that ends in ".py".
     values
         How many values to try for each schema.
+    lock
+        Record the installed plugins in this file: name, distribution and version.
+    locked
+        Fail if the installed plugins are not those of this file.
     """
     from pai.cli._check import print_check
     from pai.cli._load import load_agent
+    from pai.cli._lock import lock_faults, write_lock
+    from pai.lifecycle import load_plugins
 
-    raise SystemExit(print_check(load_agent(target), values=values))
+    agent = load_agent(target)
+    loaded = load_plugins(choice.plugins())
+    faults = lock_faults(locked, loaded) if locked is not None else []
+    code = print_check(agent, values=values, plugins=loaded, faults=faults)
+    if lock is not None and code == 0:
+        write_lock(lock, loaded)
+    raise SystemExit(code)
 
 
 @app.command
@@ -107,9 +136,9 @@ def contract(target: Annotated[str, Parameter(name="app")], /, *, public: bool =
 
 
 @app.command
-def hooks(target: Annotated[str, Parameter(name="app")], /) -> None:
+def hooks(target: Annotated[str, Parameter(name="app")], /, *, choice: Plugins = NO_CHOICE) -> None:
     """
-    Print an agent's hooks by phase, in the order they run, and why.
+    Print an agent's hooks by phase, in the order they run, those of installed plugins included.
 
     Parameters
     ----------
@@ -119,7 +148,27 @@ def hooks(target: Annotated[str, Parameter(name="app")], /) -> None:
     from pai.cli._hooks import print_hooks
     from pai.cli._load import load_agent
 
-    print_hooks(load_agent(target))
+    print_hooks(load_agent(target), choice.plugins())
+
+
+@plugins.default
+def list_plugins(*, choice: Plugins = NO_CHOICE) -> None:
+    """List the installed plugins: where they come from, where they stand, what they take."""
+    from pai.cli._plugins import print_plugins
+
+    print_plugins(choice.plugins())
+
+
+@plugins.command
+def doctor(*, choice: Plugins = NO_CHOICE) -> None:
+    """Say all that is known of each plugin, and what is wrong with those that are broken."""
+    from pai.cli._plugins import print_doctor
+
+    raise SystemExit(print_doctor(choice))
+
+
+OURS = frozenset(app) - {"--help", "-h"}
+"""Commands that no plugin can change: for these it is not worth the time to look."""
 
 
 def _print_json(value: object) -> None:
@@ -133,6 +182,10 @@ def main() -> NoReturn:
     # The script says itself what went wrong; the loggers are for applications.
     logging.getLogger("pai").addHandler(logging.NullHandler())
     try:
+        if len(sys.argv) < 2 or sys.argv[1] not in OURS:
+            from pai.cli._plugins import add_commands
+
+            add_commands(app)
         app()
     except PaiError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

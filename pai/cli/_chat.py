@@ -10,7 +10,9 @@ import anyio.to_thread
 import attrs
 
 from pai.cli._builtin import builtin_agent
+from pai.cli._choice import Chosen
 from pai.cli._load import load_agent
+from pai.cli._plugins import warn
 from pai.cli._show import Screen
 from pai.definition import AgentDefinition, ModelSelection
 from pai.errors import DefinitionError, Fault, PaiError, ThreadNotFound
@@ -23,7 +25,13 @@ __all__ = ("run_chat",)
 
 
 def run_chat(
-    target: str | None, prompt: str | None, *, model: str | None, thread: str, db: str
+    target: str | None,
+    prompt: str | None,
+    *,
+    model: str | None,
+    thread: str,
+    db: str,
+    plugins: Chosen,
 ) -> int:
     """
     Talk, and return the exit code: 0 if every run completed.
@@ -39,7 +47,7 @@ def run_chat(
         prompt = sys.stdin.read().rstrip("\n")
     if prompt is not None and not prompt.strip():
         raise DefinitionError([Fault("prompt", "is empty")], subject="chat")
-    return anyio.run(_chat, agent, prompt, thread, db)
+    return anyio.run(_chat, agent, prompt, thread, db, plugins)
 
 
 def _check_model(agent: AgentDefinition[Any]) -> None:
@@ -53,11 +61,17 @@ def _check_model(agent: AgentDefinition[Any]) -> None:
             check()
 
 
-async def _chat(agent: AgentDefinition[Any], prompt: str | None, thread_id: str, db: str) -> int:
+async def _chat(
+    agent: AgentDefinition[Any], prompt: str | None, thread_id: str, db: str, plugins: Chosen
+) -> int:
     errors: list[BaseException] = []
-    app = create_agent_runtime(agent=agent, store=f"sqlite:///{db}", on_runtime_error=errors.append)
+    app = create_agent_runtime(
+        agent=agent, store=f"sqlite:///{db}", plugins=plugins, on_runtime_error=errors.append
+    )
+    warn(app.plugins)
     screen = Screen(sys.stdout)
     async with app:
+        errors.clear()  # what is broken was said
         thread = app.thread(agent.name, thread_id=thread_id)
         if prompt is not None:
             return await _turn(thread, prompt, screen, errors)

@@ -7,12 +7,12 @@ again; this is the third net (A-META-2): values that nobody thought of.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pai.definition import AgentDefinition, MetadataSchemas
 from pai.errors import DefinitionError, Fault, InvalidInput, MissingCredential, PluginError
-from pai.lifecycle import Chains, compose_lifecycle
+from pai.lifecycle import Chains, LoadedPlugins
 from pai.models import resolve_model
 from pai.schema import Schema, ValueSchema, compile_schema, dump_json, parse_stable
 
@@ -27,19 +27,27 @@ _SHOWN = 400
 """Characters shown of a falsifying value."""
 
 
-def print_check(agent: AgentDefinition[Any], *, values: int) -> int:
+def print_check(
+    agent: AgentDefinition[Any],
+    *,
+    values: int,
+    plugins: LoadedPlugins,
+    faults: Sequence[Fault] = (),
+) -> int:
     """
     Check an agent that could be defined, and print schema by schema what was checked.
 
     Args:
         agent: The agent.
         values: How many values to try for each schema.
+        plugins: The installed plugins.
+        faults: What was found before.
 
     Returns:
         The exit code: 1 if there are faults.
     """
     found = 0
-    for fault in _plain_faults(agent):
+    for fault in (*faults, *_plain_faults(agent, plugins)):
         found += 1
         print(f"{fault.path}: FAULT: {fault.message}")
     listed = list(subjects(agent))
@@ -64,11 +72,13 @@ def print_check(agent: AgentDefinition[Any], *, values: int) -> int:
     return 1 if found else 0
 
 
-def _plain_faults(agent: AgentDefinition[Any]) -> Iterator[Fault]:
+def _plain_faults(agent: AgentDefinition[Any], plugins: LoadedPlugins) -> Iterator[Fault]:
     """What shows when a runtime is built, or the model is asked for: both need not wait for it."""
-    own = () if agent.lifecycle is None else (agent.lifecycle,)
+    for report in plugins.reports:
+        if report.error is not None:
+            yield Fault(f"plugins.{report.name}", str(report.error))
     try:
-        Chains(compose_lifecycle(*own))
+        Chains(plugins.around(agent.lifecycle))
     except DefinitionError as error:
         yield from [fault.under("lifecycle") for fault in error.faults]
     model = getattr(agent.model, "model", agent.model)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from pai.cli._choice import Chosen
+from pai.cli._plugins import load_and_warn
 from pai.definition import AgentDefinition
-from pai.lifecycle import HOOK_NAMES, Chains, compose_lifecycle
+from pai.lifecycle import HOOK_NAMES, Chains
 
 __all__ = ("print_hooks",)
 
 
-def print_hooks(agent: AgentDefinition[Any]) -> None:
-    """Print each phase that has hooks: plugin by plugin, in the order they run, with the reason."""
-    own = () if agent.lifecycle is None else (agent.lifecycle,)
-    chains = Chains(compose_lifecycle(*own))
+def print_hooks(agent: AgentDefinition[Any], chosen: Chosen) -> None:
+    """
+    Print each phase that has hooks: plugin by plugin, in the order they run, with the reason.
+
+    Args:
+        agent: The agent.
+        chosen: The installed plugins to load.
+    """
+    chains = Chains(load_and_warn(chosen).around(agent.lifecycle))
     found = False
     for phase in HOOK_NAMES:
         chain = getattr(chains, phase, ())

@@ -1,6 +1,6 @@
 """What an application declares, and what its functions are handed."""
 
-from pai.definition._agent import AgentDefinition, Instructions, ModelSource, define_agent
+from pai.definition._agent import AgentDefinition, define_agent
 from pai.definition._behavior import (
     AgentBehaviorInput,
     ContextInput,
@@ -9,14 +9,22 @@ from pai.definition._behavior import (
     ObservedTool,
 )
 from pai.definition._capabilities import Capability, define_capability
-from pai.definition._commands import CommandContext, CommandDefinition, define_command
+from pai.definition._commands import (
+    CommandContext,
+    CommandDefinition,
+    CommandHost,
+    define_command,
+)
+from pai.definition._instructions import Instructions
 from pai.definition._metadata import EMPTY_METADATA, MetadataPatch, MetadataSchemas
-from pai.definition._selection import ModelSelection
+from pai.definition._selection import ModelSelection, ModelSource
 from pai.definition._signal import Signal
 from pai.definition._tool_context import Capabilities, ToolContext, ToolHost
-from pai.definition._tools import AgentToolConfig, ToolDefinition, define_tool, tool
+from pai.definition._tool_makers import define_tool, tool
+from pai.definition._tools import AgentToolConfig, ToolDefinition
 
 __all__ = (
+    "EMPTY_METADATA",
     "AgentBehaviorInput",
     "AgentDefinition",
     "AgentToolConfig",
@@ -24,8 +32,8 @@ __all__ = (
     "Capability",
     "CommandContext",
     "CommandDefinition",
+    "CommandHost",
     "ContextInput",
-    "EMPTY_METADATA",
     "Instructions",
     "MetadataPatch",
     "MetadataSchemas",

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
-from typing import Any, Generic, TypeVar, get_type_hints
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar, overload
 
 import attrs
 
-from pai.definition._behavior import AgentBehaviorInput, ContextInput
+from pai.definition._behavior import ContextInput
 from pai.definition._capabilities import Capability, fold_capabilities
-from pai.definition._checks import LATER, LATER_OPTION
+from pai.definition._checks import LATER, LATER_OPTION, arity_faults, compiled, text_faults
 from pai.definition._commands import CommandDefinition
+from pai.definition._instructions import Instructions, instruction_faults
 from pai.definition._manifest import contract, manifest, public_contract
 from pai.definition._metadata import MetadataSchemas, metadata_faults
-from pai.definition._names import name_faults, tool_name_faults
-from pai.definition._selection import ModelSelection
+from pai.definition._names import name_faults
+from pai.definition._registration import (
+    registered_commands,
+    registered_data,
+    registered_hosted,
+    registered_tools,
+)
+from pai.definition._selection import ModelSource, model_faults
 from pai.definition._tools import AgentToolConfig, ToolDefinition
 from pai.errors import (
     CapabilityBindingError,
@@ -25,33 +32,12 @@ from pai.errors import (
     MetadataSchemaError,
     UnknownOptionError,
 )
-from pai.ports import ModelDriver
-from pai.protocol import ProviderTool, SystemMessage, ToolSpec
-from pai.schema import JsonObject, Schema, compile_schema
+from pai.protocol import ProviderTool, ToolSpec
+from pai.schema import JsonObject, Schema
 
-__all__ = ("AgentDefinition", "Instructions", "ModelSource", "define_agent")
+__all__ = ("AgentDefinition", "define_agent")
 
 ContextT = TypeVar("ContextT")
-
-ModelSource = (
-    str
-    | ModelDriver
-    | ModelSelection
-    | Callable[
-        [AgentBehaviorInput[ContextT]],
-        "str | ModelDriver | ModelSelection | Awaitable[str | ModelDriver | ModelSelection]",
-    ]
-)
-"""A model, a selection, or a function that chooses (A-MODEL-1)."""
-
-InstructionsValue = str | SystemMessage | Sequence[SystemMessage]
-Instructions = (
-    InstructionsValue
-    | Callable[
-        [AgentBehaviorInput[ContextT]], "InstructionsValue | Awaitable[InstructionsValue]"
-    ]
-)
-"""Instructions, or a function that writes them for each step (A-INSTR-1)."""
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -100,12 +86,12 @@ class AgentDefinition(Generic[ContextT]):
         return contract(
             self.name,
             self.version,
-            identity=self.identity and self.identity.type,
-            client_data=self.client_data and self.client_data.type,
+            identity=self.identity,
+            client_data=self.client_data,
             tools=self._plain_tools(),
             provider_tools=self.provider_tools,
             commands=self.commands,
-            ui_data={key: schema.type for key, schema in self.ui_data.items()},
+            ui_data=self.ui_data,
             run_metadata=self.run_metadata,
             thread_metadata=self.thread_metadata,
             message_metadata=self.message_metadata,
@@ -138,7 +124,7 @@ _LATER_FIELDS = {
 }
 """Fields that are named already and refused until they do something."""
 
-_REFUSED = {
+_ELSEWHERE = {
     "middleware": "is no field: hooks of a lifecycle plugin do it",
     "input_processors": "is no field: prepare_run and prepare_model_step do it",
     "output_processors": "is no field: transform_step_stream does it",
@@ -147,6 +133,27 @@ _REFUSED = {
 """What other frameworks take here, and where it goes (A-DEF-5, A-DEF-6)."""
 
 
+@overload
+def define_agent(
+    *,
+    name: str,
+    model: ModelSource[None],
+    instructions: Instructions[None] = "",
+    version: str = "0.0.0",
+    identity: object = None,
+    client_data: object = None,
+    run_metadata: MetadataSchemas[Any, Any] | None = None,
+    thread_metadata: MetadataSchemas[Any, Any] | None = None,
+    message_metadata: MetadataSchemas[Any, Any] | None = None,
+    ui_data: Mapping[str, object] | None = None,
+    runtime_context: None = None,
+    tools: Mapping[str, ToolDefinition[None] | AgentToolConfig[None]] | None = None,
+    provider_tools: Mapping[str, ProviderTool] | None = None,
+    commands: Mapping[str, CommandDefinition[None]] | None = None,
+    lifecycle: object = None,
+    max_steps: int = 10,
+) -> AgentDefinition[None]: ...
+@overload
 def define_agent(
     *,
     name: str,
@@ -159,14 +166,55 @@ def define_agent(
     thread_metadata: MetadataSchemas[Any, Any] | None = None,
     message_metadata: MetadataSchemas[Any, Any] | None = None,
     ui_data: Mapping[str, object] | None = None,
-    runtime_context: Callable[[ContextInput], ContextT | Awaitable[ContextT]] | None = None,
-    tools: Mapping[str, ToolDefinition[Any] | AgentToolConfig[ContextT]] | None = None,
+    runtime_context: Callable[[ContextInput], Awaitable[ContextT]],
+    tools: Mapping[str, ToolDefinition[ContextT] | AgentToolConfig[ContextT]] | None = None,
+    provider_tools: Mapping[str, ProviderTool] | None = None,
+    commands: Mapping[str, CommandDefinition[ContextT]] | None = None,
+    lifecycle: object = None,
+    max_steps: int = 10,
+) -> AgentDefinition[ContextT]: ...
+@overload
+def define_agent(
+    *,
+    name: str,
+    model: ModelSource[ContextT],
+    instructions: Instructions[ContextT] = "",
+    version: str = "0.0.0",
+    identity: object = None,
+    client_data: object = None,
+    run_metadata: MetadataSchemas[Any, Any] | None = None,
+    thread_metadata: MetadataSchemas[Any, Any] | None = None,
+    message_metadata: MetadataSchemas[Any, Any] | None = None,
+    ui_data: Mapping[str, object] | None = None,
+    runtime_context: Callable[[ContextInput], ContextT],
+    tools: Mapping[str, ToolDefinition[ContextT] | AgentToolConfig[ContextT]] | None = None,
+    provider_tools: Mapping[str, ProviderTool] | None = None,
+    commands: Mapping[str, CommandDefinition[ContextT]] | None = None,
+    lifecycle: object = None,
+    max_steps: int = 10,
+) -> AgentDefinition[ContextT]: ...
+
+
+def define_agent(
+    *,
+    name: str,
+    model: ModelSource[Any],
+    instructions: Instructions[Any] = "",
+    version: str = "0.0.0",
+    identity: object = None,
+    client_data: object = None,
+    run_metadata: MetadataSchemas[Any, Any] | None = None,
+    thread_metadata: MetadataSchemas[Any, Any] | None = None,
+    message_metadata: MetadataSchemas[Any, Any] | None = None,
+    ui_data: Mapping[str, object] | None = None,
+    runtime_context: Callable[[ContextInput], object] | None = None,
+    tools: Mapping[str, ToolDefinition[Any] | AgentToolConfig[Any]] | None = None,
     provider_tools: Mapping[str, ProviderTool] | None = None,
     commands: Mapping[str, CommandDefinition[Any]] | None = None,
     lifecycle: object = None,
     max_steps: int = 10,
     **unknown: object,
-) -> AgentDefinition[ContextT]:
+) -> AgentDefinition[Any]:
     """
     Declare an agent. Nothing is opened or started (A-DEF-1).
 
@@ -178,7 +226,9 @@ def define_agent(
         version: For deploys; stored on each run.
         identity: Schema of who a run is for, computed by the server (A-DEF-4).
         client_data: Schema of what clients send along: untrusted.
-        run_metadata: The two bags of a run (A-META-1), as for threads and messages.
+        run_metadata: The two bags of a run (A-META-1).
+        thread_metadata: The two bags of a thread.
+        message_metadata: The two bags of a message; ``pai`` is reserved in them (A-META-9).
         ui_data: Schemas of data parts by name (A-UI-1).
         runtime_context: Builds what code of a run is handed and nobody stores (A-CTX-1).
         tools: Tools by the name the model sees.
@@ -186,61 +236,33 @@ def define_agent(
         commands: Commands by name.
         lifecycle: A plugin, or what ``compose_lifecycle`` returned.
         max_steps: Model steps an episode may take.
+        **unknown: Fields that are refused by name: those that come later, and those nobody knows.
 
     Raises:
-        UnknownOptionError: A field nobody knows.
-        DefinitionError: Everything else that is wrong, all at once, each with its path.
+        UnknownOptionError: A field nobody knows, and nothing else is wrong.
+        DefinitionError: All that is wrong, at once, each with its path; a *MetadataSchemaError* or
+            *CapabilityBindingError* if all faults are of that kind.
     """
-    subject = f"agent {name!r}"
-    faults: list[Fault] = []
-    strangers = []
-    for field, value in unknown.items():
-        if field in _LATER_FIELDS:
-            if value:
-                faults.append(Fault(field, _LATER_FIELDS[field]))
-        else:
-            strangers.append(Fault(field, _REFUSED.get(field, "is no field of an agent")))
-    if strangers and not any(_REFUSED.get(f.path) for f in strangers):
-        raise UnknownOptionError(strangers, subject=subject)
-    faults += strangers
-
+    faults, strangers = _unknown_faults(unknown)
     faults += name_faults(name, "name")
-    if not isinstance(version, str) or not version:
-        faults.append(Fault("version", "expected a text such as '1.4.0'"))
-    if not (isinstance(model, (str, ModelDriver, ModelSelection)) or callable(model)) or not model:
-        faults.append(Fault("model", "expected a name, a driver, a ModelSelection or a function"))
-    elif isinstance(model, str):
-        faults += _model_name_faults(model, "model")
-    faults += _instruction_faults(instructions)
+    faults += text_faults(version, "version", "expected a text such as '1.4.0'")
+    faults += model_faults(model, "model")
+    faults += instruction_faults(instructions, "instructions")
     if type(max_steps) is not int or max_steps < 1:
         faults.append(Fault("max_steps", "expected a whole number of at least 1"))
-    faults += _arity_faults(runtime_context, "runtime_context")
-
-    identity_schema = _schema(identity, "identity", faults)
-    client_schema = _schema(client_data, "client_data", faults)
-    data_schemas = _ui_data(ui_data, faults)
-    metadata = []
-    for field, schemas, reserved in (
-        ("run_metadata", run_metadata, frozenset[str]()),
-        ("thread_metadata", thread_metadata, frozenset[str]()),
-        ("message_metadata", message_metadata, frozenset({"pai"})),
-    ):
-        if schemas is not None:
-            metadata += metadata_faults(schemas, field, reserved=reserved)
-    configs = _tools(tools, runtime_context, faults)
-    hosted = _provider_tools(provider_tools, configs, faults)
-    known_commands = _commands(commands, run_metadata, faults)
+    faults += arity_faults(runtime_context, "runtime_context")
+    identity_schema = compiled(identity, "identity", faults)
+    client_schema = compiled(client_data, "client_data", faults)
+    data_schemas = registered_data(ui_data, faults)
+    configs = registered_tools(tools, runtime_context, faults)
+    hosted = registered_hosted(provider_tools, configs, faults)
+    known_commands = registered_commands(commands, run_metadata, faults)
+    metadata = _bag_faults(run_metadata, thread_metadata, message_metadata)
     capabilities, clashes = fold_capabilities(
         [(f"tools.{key}", item.tool.capabilities) for key, item in configs.items()]
         + [(f"commands.{key}", item.capabilities) for key, item in known_commands.items()]
     )
-    if everything := faults + metadata + clashes:
-        kind = DefinitionError
-        if len(everything) == len(metadata):
-            kind = MetadataSchemaError
-        elif len(everything) == len(clashes):
-            kind = CapabilityBindingError
-        raise kind(everything, subject=subject)
+    _raise_faults(f"agent {name!r}", faults, strangers, metadata, clashes)
     return AgentDefinition(
         name=name,
         version=version,
@@ -251,154 +273,63 @@ def define_agent(
         run_metadata=run_metadata,
         thread_metadata=thread_metadata,
         message_metadata=message_metadata,
-        ui_data=data_schemas,
+        ui_data=MappingProxyType(data_schemas),
         runtime_context=runtime_context,
-        tools=configs,
-        provider_tools=hosted,
-        commands=known_commands,
+        tools=MappingProxyType(configs),
+        provider_tools=MappingProxyType(hosted),
+        commands=MappingProxyType(known_commands),
         lifecycle=lifecycle,
         max_steps=max_steps,
-        capabilities=capabilities,
+        capabilities=MappingProxyType(capabilities),
         specs=tuple([item.tool.spec(key) for key, item in configs.items()]),
     )
 
 
-def _model_name_faults(model: str, at: str) -> list[Fault]:
-    provider, colon, rest = model.partition(":")
-    if model == "demo" or (colon and provider and rest):
-        return []
-    return [Fault(at, f"{model!r} names no model: write 'provider:model', e.g. 'openai:gpt-5.2'")]
+def _unknown_faults(unknown: Mapping[str, object]) -> tuple[list[Fault], list[Fault]]:
+    """Faults of fields that come later, and of fields nobody knows."""
+    later = [
+        Fault(field, _LATER_FIELDS[field])
+        for field, value in unknown.items()
+        if field in _LATER_FIELDS and not _says_nothing(field, value)
+    ]
+    strangers = [
+        Fault(field, _ELSEWHERE.get(field, "is no field of an agent"))
+        for field in unknown
+        if field not in _LATER_FIELDS
+    ]
+    return later, strangers
 
 
-def _instruction_faults(instructions: object) -> list[Fault]:
-    if isinstance(instructions, (str, SystemMessage)):
-        return []
-    if callable(instructions):
-        return _arity_faults(instructions, "instructions")
-    if isinstance(instructions, Sequence):
-        return [
-            Fault(f"instructions[{index}]", "expected a SystemMessage")
-            for index, item in enumerate(instructions)
-            if not isinstance(item, SystemMessage)
-        ]
-    return [Fault("instructions", "expected text, SystemMessage objects or a function")]
+def _says_nothing(field: str, value: object) -> bool:
+    """Whether *value* asks for what is done anyway."""
+    return value is None or value is False or (field == "tool_execution" and value == "parallel")
 
 
-def _arity_faults(fn: object, at: str) -> list[Fault]:
-    """Functions given to an agent take one argument."""
-    if fn is None:
-        return []
-    if not callable(fn):
-        return [Fault(at, "expected a function of one argument")]
-    try:
-        inspect.signature(fn).bind(None)
-    except TypeError:
-        return [Fault(at, "is called with one argument, and its signature does not take it")]
-    except ValueError:
-        return []
-    return []
+def _bag_faults(run: object, thread: object, message: object) -> list[Fault]:
+    faults: list[Fault] = []
+    for field, schemas in (("run_metadata", run), ("thread_metadata", thread)):
+        if schemas is not None:
+            faults += metadata_faults(schemas, field)
+    if message is not None:
+        faults += metadata_faults(message, "message_metadata", reserved=frozenset({"pai"}))
+    return faults
 
 
-def _schema(tp: object, at: str, faults: list[Fault]) -> Schema[object] | None:
-    if tp is None:
-        return None
-    try:
-        return compile_schema(tp)
-    except DefinitionError as error:
-        faults += [fault.under(at) for fault in error.faults]
-        return None
-
-
-def _ui_data(
-    ui_data: Mapping[str, object] | None, faults: list[Fault]
-) -> dict[str, Schema[object]]:
-    found: dict[str, Schema[object]] = {}
-    for key, tp in (ui_data or {}).items():
-        faults += name_faults(key, f"ui_data.{key}")
-        schema = _schema(tp, f"ui_data.{key}", faults)
-        if schema is not None:
-            found[key] = schema
-    return found
-
-
-def _tools(
-    tools: Mapping[str, ToolDefinition[Any] | AgentToolConfig[ContextT]] | None,
-    runtime_context: object,
+def _raise_faults(
+    subject: str,
     faults: list[Fault],
-) -> dict[str, AgentToolConfig[ContextT]]:
-    found: dict[str, AgentToolConfig[ContextT]] = {}
-    context = _returned_class(runtime_context)
-    for key, item in (tools or {}).items():
-        at = f"tools.{key}"
-        faults += tool_name_faults(key, at)
-        config = AgentToolConfig[ContextT](item) if isinstance(item, ToolDefinition) else item
-        if not isinstance(config, AgentToolConfig) or not isinstance(config.tool, ToolDefinition):
-            faults.append(Fault(at, "expected what @tool or define_tool() made: decorate it"))
-            continue
-        if not isinstance(config.enabled, bool):
-            faults += _arity_faults(config.enabled, f"{at}.enabled")
-        faults += _arity_faults(config.map_context, f"{at}.map_context")
-        faults += _arity_faults(config.on_output, f"{at}.on_output")
-        wanted = config.tool.context
-        if wanted is not None and config.map_context is None:
-            if runtime_context is None:
-                faults.append(
-                    Fault(f"{at}.map_context", f"the tool wants a {wanted.__name__},"
-                          " and the agent has no runtime_context")
-                )  # fmt: skip
-            elif context is not None and not issubclass(context, wanted):
-                faults.append(
-                    Fault(f"{at}.map_context", f"the tool wants a {wanted.__name__},"
-                          f" and runtime_context gives a {context.__name__}")
-                )  # fmt: skip
-        found[key] = config
-    return found
-
-
-def _returned_class(fn: object) -> type | None:
-    """The class a function says it returns, where it says so (A-TOOL-4)."""
-    if not callable(fn):
-        return None
-    try:
-        hint = get_type_hints(fn).get("return")
-    except (NameError, TypeError):
-        return None
-    return hint if isinstance(hint, type) else None
-
-
-def _provider_tools(
-    provider_tools: Mapping[str, ProviderTool] | None,
-    tools: Mapping[str, object],
-    faults: list[Fault],
-) -> dict[str, ProviderTool]:
-    found: dict[str, ProviderTool] = {}
-    for key, item in (provider_tools or {}).items():
-        at = f"provider_tools.{key}"
-        if not isinstance(item, ProviderTool):
-            faults.append(Fault(at, "expected a ProviderTool"))
-            continue
-        if key in tools:
-            faults.append(Fault(at, "a tool has this name already"))
-        found[key] = item
-    return found
-
-
-def _commands(
-    commands: Mapping[str, CommandDefinition[Any]] | None,
-    run_metadata: MetadataSchemas[Any, Any] | None,
-    faults: list[Fault],
-) -> dict[str, CommandDefinition[Any]]:
-    found: dict[str, CommandDefinition[Any]] = {}
-    for key, item in (commands or {}).items():
-        at = f"commands.{key}"
-        faults += name_faults(key, at)
-        if not isinstance(item, CommandDefinition):
-            faults.append(Fault(at, "expected what define_command() made"))
-            continue
-        if item.run_metadata is not None and item.run_metadata is not run_metadata:
-            faults.append(
-                Fault(f"{at}.run_metadata", "is another object than the agent's:"
-                      " give both the same MetadataSchemas (A-META-8)")
-            )  # fmt: skip
-        found[key] = item
-    return found
+    strangers: list[Fault],
+    metadata: list[Fault],
+    clashes: list[Fault],
+) -> None:
+    """Raise one error with everything; it is of a special kind if all of it is of that kind."""
+    everything = [*strangers, *faults, *metadata, *clashes]
+    if not everything:
+        return
+    if len(everything) == len(strangers):
+        raise UnknownOptionError(everything, subject=subject)
+    if len(everything) == len(metadata):
+        raise MetadataSchemaError(everything, subject=subject)
+    if len(everything) == len(clashes):
+        raise CapabilityBindingError(everything, subject=subject)
+    raise DefinitionError(everything, subject=subject)

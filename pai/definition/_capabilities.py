@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from pai.errors import DefinitionError, Fault
 from pai.definition._names import name_faults
+from pai.errors import DefinitionError, Fault
 
 __all__ = ("Capability", "define_capability", "fold_capabilities")
 
@@ -31,14 +31,27 @@ class Capability(Generic[T]):
     type: type[T]
 
 
-def define_capability(id: str, type: type[T]) -> Capability[T]:  # noqa: A002  # fixed public names
+def define_capability(id: str, type: type[T]) -> Capability[T]:
     """
     Declare a capability.
 
+    Args:
+        id: Its id; bindings are given by it.
+        type: What a binding is an instance of: a class, or a protocol that is
+            ``@runtime_checkable``.
+
     Raises:
-        DefinitionError: The id is no name.
+        DefinitionError: The id is no name, or the type cannot be checked.
     """
-    if faults := name_faults(id, "id"):
+    faults = name_faults(id, "id")
+    try:
+        isinstance(None, type)
+    except TypeError:
+        faults.append(
+            Fault("type", "bindings are checked with isinstance(), which does not take this:"
+                  " give a class, or mark the protocol @runtime_checkable")
+        )  # fmt: skip
+    if faults:
         raise DefinitionError(faults, subject=f"capability {id!r}")
     return Capability(id, type)
 

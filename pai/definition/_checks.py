@@ -1,14 +1,30 @@
-"""What tools and commands check alike when they are declared."""
+"""What everything that is declared checks alike."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pai.definition._capabilities import Capability
 from pai.errors import DefinitionError, Fault
-from pai.schema import Schema, compile_schema
+from pai.schema import Schema, check_json, compile_schema
 
-__all__ = ("LATER", "LATER_OPTION", "capability_faults", "compiled", "later_faults")
+__all__ = (
+    "LATER",
+    "LATER_OPTION",
+    "arity_faults",
+    "capability_faults",
+    "compiled",
+    "described",
+    "entries",
+    "function_faults",
+    "is_async",
+    "later_faults",
+    "provider_options_faults",
+    "text_faults",
+    "yield_faults",
+)
 
 LATER = "is not available yet: it comes with durable suspension"
 LATER_OPTION = "is not available yet: it comes with the run options"
@@ -18,13 +34,14 @@ def later_faults(name: str, **given: object) -> list[Fault]:
     """What a later version brings is refused by name, never ignored."""
     faults = []
     for option, value in given.items():
-        if value:
+        if value is not None and value is not False:
             word = LATER_OPTION if option in ("lazy", "timeout") else LATER
             faults.append(Fault(f"{name}.{option}", word))
     return faults
 
 
 def compiled(schema: object, at: str, faults: list[Fault]) -> Schema[object] | None:
+    """The schema of a type; None where there is none, or where it has faults: they are added."""
     if schema is None:
         return None
     try:
@@ -34,11 +51,94 @@ def compiled(schema: object, at: str, faults: list[Fault]) -> Schema[object] | N
         return None
 
 
+def described(schema: object, at: str, faults: list[Fault]) -> Schema[object] | None:
+    """The schema of a type that has to be given."""
+    if schema is None:
+        faults.append(Fault(at, "expected a type; write object for any JSON, type(None) for null"))
+    return compiled(schema, at, faults)
+
+
+def entries(given: object, at: str, faults: list[Fault]) -> Iterable[tuple[Any, object]]:
+    """The items of a mapping, if it is one."""
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        faults.append(Fault(at, f"expected a mapping by name, got {type(given).__name__}"))
+        return ()
+    return given.items()
+
+
+def arity_faults(fn: object, at: str) -> list[Fault]:
+    """Functions given to an agent take one argument."""
+    if fn is None:
+        return []
+    if not callable(fn):
+        return [Fault(at, f"expected a function of one argument, got {type(fn).__name__}")]
+    return _call_faults(fn, at, 1)
+
+
+def function_faults(fn: object, at: str) -> list[Fault]:
+    """What a tool or a command runs takes the context and the parsed input."""
+    if not callable(fn):
+        return [Fault(at, f"expected a function of (ctx, input), got {type(fn).__name__}")]
+    return _call_faults(fn, at, 2)
+
+
+def _call_faults(fn: object, at: str, count: int) -> list[Fault]:
+    try:
+        signature = inspect.signature(fn)  # type: ignore[arg-type]  # checked by the callers
+    except (TypeError, ValueError):
+        # Some callables of C have none: they are taken at their word.
+        return []
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        words = "one argument" if count == 1 else "(ctx, input)"
+        return [Fault(at, f"is called with {words}, and its signature {signature} takes it not")]
+    return []
+
+
+def yield_faults(fn: object, at: str) -> list[Fault]:
+    """What a tool or a command runs returns one output."""
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        return [Fault(at, "yields: it must return its output, whole")]
+    return []
+
+
+def is_async(fn: object) -> bool:
+    """Whether calling *fn* gives a coroutine, as far as that can be seen."""
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
+        getattr(type(fn), "__call__", None)  # noqa: B004  # the method is wanted, not whether there is one
+    )
+
+
+def text_faults(given: object, at: str, expected: str) -> list[Fault]:
+    """A text that is not empty must be there."""
+    if isinstance(given, str) and given.strip():
+        return []
+    return [Fault(at, expected)]
+
+
 def capability_faults(capabilities: object, at: str) -> list[Fault]:
-    if not isinstance(capabilities, Mapping):
-        return [Fault(at, "expected a mapping from alias to capability")]
-    return [
-        Fault(f"{at}.{alias}", "expected what define_capability() returned")
-        for alias, item in capabilities.items()
-        if not isinstance(item, Capability)
-    ]
+    """Faults of a mapping from alias to capability."""
+    faults: list[Fault] = []
+    for alias, item in entries(capabilities, at, faults):
+        if not str(alias).isidentifier():
+            faults.append(
+                Fault(f"{at}.{alias}", f"bad alias {alias!r}: it is read as ctx.capabilities.NAME")
+            )
+        if not isinstance(item, Capability):
+            faults.append(Fault(f"{at}.{alias}", "expected what define_capability() returned"))
+    return faults
+
+
+def provider_options_faults(options: object, at: str) -> list[Fault]:
+    """Options are JSON objects by provider name (A-MODEL-3)."""
+    faults: list[Fault] = []
+    for provider, own in entries(options, at, faults):
+        where = f"{at}.{provider}"
+        if not isinstance(own, Mapping):
+            faults.append(Fault(where, "expected the options of this provider, by name"))
+        else:
+            faults += check_json(dict(own), at=where)
+    return faults

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 from pai.definition._commands import CommandDefinition
@@ -25,42 +26,38 @@ def manifest(
     return {
         "name": name,
         "version": version,
-        "tools": [{"name": key, "description": item.description} for key, item in tools.items()],
-        "providerTools": [
-            {"name": key, "provider": item.provider} for key, item in provider_tools.items()
-        ],
-        "commands": [
-            {"name": key, "description": item.description}
-            for key, item in commands.items()
-            if item.exposed
-        ],
+        "tools": {key: {"description": item.description} for key, item in tools.items()},
+        "providerTools": {key: {"provider": item.provider} for key, item in provider_tools.items()},
+        "commands": {
+            key: {"description": item.description} for key, item in commands.items() if item.exposed
+        },
     }
 
 
 def _shape(schema: ValueSchema | Schema[object] | None) -> JsonObject | None:
-    return None if schema is None else schema.json_schema
-
-
-def _type(tp: object) -> JsonObject | None:
-    return None if tp is None else compile_schema(tp).json_schema
+    # A copy: what callers do with a contract is their business, the schema's own is not.
+    return None if schema is None else deepcopy(schema.json_schema)
 
 
 def _bags(schemas: MetadataSchemas[Any, Any] | None) -> JsonObject | None:
     if schemas is None:
         return None
-    return {"private": _type(schemas.private), "public": _type(schemas.public)}
+    return {
+        "private": _shape(compile_schema(schemas.private)),
+        "public": _shape(compile_schema(schemas.public)),
+    }
 
 
 def contract(
     name: str,
     version: str,
     *,
-    identity: object,
-    client_data: object,
+    identity: Schema[object] | None,
+    client_data: Schema[object] | None,
     tools: Mapping[str, ToolDefinition[Any]],
     provider_tools: Mapping[str, ProviderTool],
     commands: Mapping[str, CommandDefinition[Any]],
-    ui_data: Mapping[str, object],
+    ui_data: Mapping[str, Schema[object]],
     run_metadata: MetadataSchemas[Any, Any] | None,
     thread_metadata: MetadataSchemas[Any, Any] | None,
     message_metadata: MetadataSchemas[Any, Any] | None,
@@ -69,31 +66,31 @@ def contract(
     return {
         "name": name,
         "version": version,
-        "identity": _type(identity),
-        "clientData": _type(client_data),
+        "identity": _shape(identity),
+        "clientData": _shape(client_data),
         "tools": {
             key: {
                 "description": item.description,
-                "input": item.input.json_schema,
+                "input": _shape(item.input),
                 "output": _shape(item.output),
                 "data": _shape(item.data),
             }
             for key, item in tools.items()
         },
         "providerTools": {
-            key: {"provider": item.provider, "options": item.options}
+            key: {"provider": item.provider, "options": deepcopy(item.options)}
             for key, item in provider_tools.items()
         },
         "commands": {
             key: {
                 "description": item.description,
-                "input": item.input.json_schema,
+                "input": _shape(item.input),
                 "output": _shape(item.output),
                 "exposed": item.exposed,
             }
             for key, item in commands.items()
         },
-        "uiData": {key: _type(item) for key, item in ui_data.items()},
+        "uiData": {key: _shape(item) for key, item in ui_data.items()},
         "runMetadata": _bags(run_metadata),
         "threadMetadata": _bags(thread_metadata),
         "messageMetadata": _bags(message_metadata),

@@ -7,9 +7,9 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from pai.errors import DefinitionError, Fault
+from pai.errors import Fault
 from pai.protocol import Metadata
-from pai.schema import JsonObject, compile_schema, check_metadata_class, initial, merge_patch
+from pai.schema import JsonObject, check_metadata_class, compile_schema, initial, merge_patch
 
 __all__ = ("EMPTY_METADATA", "MetadataPatch", "MetadataSchemas", "metadata_faults")
 
@@ -33,9 +33,7 @@ class MetadataSchemas(Generic[PrivateT, PublicT]):
 
     def initial(self) -> Metadata:
         """The bags of something new: the parsed ``{}``, made anew each time (A-META-3)."""
-        return Metadata(
-            initial(compile_schema(self.private)), initial(compile_schema(self.public))
-        )
+        return Metadata(initial(compile_schema(self.private)), initial(compile_schema(self.public)))
 
     def patched(self, bags: Metadata, patch: MetadataPatch, *, at: str) -> Metadata:
         """
@@ -78,8 +76,5 @@ def metadata_faults(
         return [Fault(at, "expected MetadataSchemas(private=..., public=...)")]
     faults: list[Fault] = []
     for bag, cls in (("private", schemas.private), ("public", schemas.public)):
-        try:
-            faults += check_metadata_class(cls, at=f"{at}.{bag}", reserved=reserved)
-        except DefinitionError as error:
-            faults += [fault.under(f"{at}.{bag}") for fault in error.faults]
+        faults += check_metadata_class(cls, at=f"{at}.{bag}", reserved=reserved)
     return faults

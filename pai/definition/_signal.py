@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 __all__ = ("Signal",)
 
@@ -15,10 +16,9 @@ class Signal:
     Async code is cancelled anyway; code in a worker thread asks :meth:`is_set` or waits.
     """
 
-    __slots__ = ("_event", "_listeners", "_reason")
+    __slots__ = ("_listeners", "_reason")
 
     def __init__(self) -> None:
-        self._event: threading.Event | None = None
         self._reason: str | None = None
         self._listeners: list[Callable[[], None]] = []
 
@@ -41,11 +41,9 @@ class Signal:
         Returns:
             Whether it is set.
         """
-        if self._event is None:
-            self._event = threading.Event()
-        if self._reason is not None:
-            return True
-        return self._event.wait(timeout)
+        event = threading.Event()
+        with self._told(event.set):
+            return self._reason is not None or event.wait(timeout)
 
     async def aborted(self) -> None:
         """Return when it is set; for code that may not be cancelled itself."""
@@ -54,16 +52,22 @@ class Signal:
         import anyio
 
         event = anyio.Event()
-        self._listeners.append(event.set)
-        await event.wait()
+        with self._told(event.set):
+            await event.wait()
 
     def set(self, reason: str) -> None:
         """Say that it is time to stop, on the event loop's thread; the first reason stays."""
         if self._reason is not None:
             return
+        # Whoever comes to wait from now on sees the reason; whoever came before is in the list.
         self._reason = reason
-        if self._event is not None:
-            self._event.set()
-        for listener in self._listeners:
+        for listener in tuple(self._listeners):
             listener()
-        self._listeners.clear()
+
+    @contextmanager
+    def _told(self, listener: Callable[[], None]) -> Iterator[None]:
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)

@@ -33,7 +33,7 @@ class Capabilities:
 class ToolHost(Protocol):
     """What stands behind a tool's context: the loop that runs it."""
 
-    def write_data(self, name: str, value: object, id: str | None, transient: bool) -> None: ...  # noqa: A002
+    def write_data(self, name: str, value: object, id: str | None, transient: bool) -> None: ...
 
     def progress(self, value: object) -> None: ...
 
@@ -88,7 +88,7 @@ class ToolContext(Generic[ContextT_co]):
         self,
         name: str,
         value: object,
-        id: str | None = None,  # noqa: A002  # fixed public names
+        id: str | None = None,
         transient: bool = False,
     ) -> None:
         """

@@ -1,0 +1,1 @@
+"""Drivers against a raw local server, the demo, names."""
