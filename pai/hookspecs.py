@@ -4,7 +4,15 @@ Every hook, grouped by phase, each with the same card.
 pluggy registers, checks names and arguments, and orders; :mod:`pai.lifecycle` runs. An
 implementation takes any subset of a hook's arguments and may be sync or async (a sync one runs on
 the event loop and must not block). Besides its own arguments each hook offers ``state``: the
-plugin's own dict, for one episode in one process (R-34).
+plugin's own dict, for one episode in one process (R-34); two plugin objects never share one. What
+must outlive that goes to ``records``: the plugin's stored rows, by its name, of the run's thread or
+of its partition (:class:`pai.contexts.Records`); a write within a run is fenced as the run's own
+are (R-42).
+
+A plugin object may set ``hook_timeout``, in seconds: each of its async hooks but the two that make
+streams must answer within it, else it has raised (R-35); :func:`pai.limits` does that for streams.
+What hooks are handed is theirs to read: its attributes cannot be set. Cancellation passes through
+hooks; one that hides it changes nothing, the run is cancelled all the same (R-35).
 
 Reading a card: *Called* and *Not called* say when; *Order* how several implementations compose,
 where "left" is the plugin named first; *Returns* what each answer means; *Raising* what an
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
     from pai.contexts import (
         AsideItem,
         DenyCall,
+        Records,
         ReplaceInput,
         ReplaceValue,
         Respond,
@@ -42,13 +51,14 @@ if TYPE_CHECKING:
     from pai.ports import ModelRequest
     from pai.protocol import Message, StreamPart
 
-__all__ = ("Hooks", "hookimpl", "hookspec")
+__all__ = ("Hooks", "State", "hookimpl", "hookspec")
 
 hookspec = pluggy.HookspecMarker("pai")
 hookimpl = pluggy.HookimplMarker("pai")
 """Marks a function as the implementation of the hook it is named after."""
 
 State = dict[str, object]
+"""What ``state`` is: a plugin's own dict."""
 
 
 class Hooks:
@@ -57,7 +67,9 @@ class Hooks:
     # ------------------------------------------------------------------ a message arrives
 
     @hookspec
-    def accept_message(self, message: Message, state: State) -> Message | Respond | None:
+    def accept_message(
+        self, message: Message, state: State, records: Records
+    ) -> Message | Respond | None:
         """
         Look at a user's message before anything of it is written.
 
@@ -71,12 +83,15 @@ class Hooks:
         Args:
             message: The message; its id and run id are final.
             state: Empty here: the episode has not begun.
+            records: This plugin's rows of the thread, which need not be there yet.
         """
 
     # ------------------------------------------------------------------ a run starts
 
     @hookspec
-    def prepare_run(self, run: RunContext[Any], state: State) -> RunPatch | Respond | None:
+    def prepare_run(
+        self, run: RunContext[Any], state: State, records: Records
+    ) -> RunPatch | Respond | None:
         """
         Decide how the run starts.
 
@@ -90,12 +105,15 @@ class Hooks:
         Args:
             run: The run.
             state: This plugin's dict.
+            records: This plugin's rows.
         """
 
     # ------------------------------------------------------------------ each step
 
     @hookspec
-    def prepare_model_step(self, step: StepContext[Any], state: State) -> StepPatch | Respond | None:
+    def prepare_model_step(
+        self, step: StepContext[Any], state: State, records: Records
+    ) -> StepPatch | Respond | None:
         """
         Decide what the model sees in this step.
 
@@ -109,14 +127,16 @@ class Hooks:
         Args:
             step: The step.
             state: This plugin's dict.
+            records: This plugin's rows.
         """
 
     @hookspec
-    def wrap_model_call(
+    def wrap_model_call(  # type: ignore[empty-body]  # a card, never called
         self,
         step: StepContext[Any],
         call_model: Callable[[ModelRequest], AsyncIterator[StreamPart]],
         state: State,
+        records: Records,
     ) -> AsyncIterator[StreamPart]:
         """
         Stand around the call of the model: another model, another try, a cache.
@@ -126,7 +146,8 @@ class Hooks:
         Order:      an onion: the leftmost is outermost, and ``call_model`` is the next one inside.
         Returns:    an async iterator of stream parts; usually this is an async generator function.
                     ``call_model(request)`` may be made any number of times. What was yielded before
-                    a second call is void after a ``StepReset``.
+                    a second call is void after a ``StepReset``. All layers are closed when the step
+                    is over; close one that is given up earlier with ``contextlib.aclosing``.
         Raising:    a ``ModelError`` fails the run with its code, as would the model's own;
                     anything else fails it as this plugin's error (R-33).
 
@@ -134,11 +155,16 @@ class Hooks:
             step: The step.
             call_model: Makes the call.
             state: This plugin's dict.
+            records: This plugin's rows.
         """
 
     @hookspec
-    def transform_step_stream(
-        self, step: StepContext[Any], stream: AsyncIterator[StreamPart], state: State
+    def transform_step_stream(  # type: ignore[empty-body]  # a card, never called
+        self,
+        step: StepContext[Any],
+        stream: AsyncIterator[StreamPart],
+        state: State,
+        records: Records,
     ) -> AsyncIterator[StreamPart]:
         """
         Make the canonical output of a step: what is shown, stored and sent to later steps (A-LIFE-6).
@@ -154,12 +180,15 @@ class Hooks:
             step: The step.
             stream: What comes from further left.
             state: This plugin's dict.
+            records: This plugin's rows.
         """
 
     # ------------------------------------------------------------------ each tool call
 
     @hookspec
-    def rewrite_tool_input(self, call: ToolCallContext[Any], state: State) -> ReplaceInput | None:
+    def rewrite_tool_input(
+        self, call: ToolCallContext[Any], state: State, records: Records
+    ) -> ReplaceInput | None:
         """
         Change the input of a call before anybody decides on it.
 
@@ -173,11 +202,12 @@ class Hooks:
         Args:
             call: The call.
             state: This plugin's dict.
+            records: This plugin's rows.
         """
 
     @hookspec
     def before_tool_call(
-        self, call: ToolCallContext[Any], state: State
+        self, call: ToolCallContext[Any], state: State, records: Records
     ) -> SkipCall | DenyCall | None:
         """
         Decide whether a call runs. Its input is final: what was allowed is what is executed (R-23).
@@ -192,11 +222,12 @@ class Hooks:
         Args:
             call: The call.
             state: This plugin's dict.
+            records: This plugin's rows.
         """
 
     @hookspec
     def after_tool_result(
-        self, result: ToolResultContext[Any], state: State
+        self, result: ToolResultContext[Any], state: State, records: Records
     ) -> ToolOutput | ToolFailure | None:
         """
         Have a say on how a call ended, before anybody sees it.
@@ -211,13 +242,14 @@ class Hooks:
         Args:
             result: The result.
             state: This plugin's dict.
+            records: This plugin's rows.
         """
 
     # ------------------------------------------------------------------ beside the stream
 
     @hookspec
     def transform_aside(
-        self, item: AsideItem, run: RunContext[Any] | None, state: State
+        self, item: AsideItem, run: RunContext[Any] | None, state: State, records: Records | None
     ) -> ReplaceValue | None:
         """
         Change what is written beside the step's stream: data, progress, error texts.
@@ -234,12 +266,13 @@ class Hooks:
             item: The item.
             run: The run it belongs to.
             state: This plugin's dict.
+            records: This plugin's rows, for code that it starts: a sync hook can't wait for them.
         """
 
     # ------------------------------------------------------------------ observers
 
     @hookspec
-    def run_started(self, run: RunContext[Any], state: State) -> None:
+    def run_started(self, run: RunContext[Any], state: State, records: Records) -> None:
         """
         See that a run has started.
 
@@ -251,14 +284,20 @@ class Hooks:
         Args:
             run: The run.
             state: This plugin's dict.
+            records: This plugin's rows.
         """
 
     @hookspec
-    def step_finished(self, step: StepContext[Any], outcome: StepOutcome, state: State) -> None:
+    def step_finished(
+        self, step: StepContext[Any], outcome: StepOutcome, state: State, records: Records
+    ) -> None:
         """
         See that a step is committed.
 
+        The last one is committed with the run's end: nothing can be written for the run then.
+
         Called:     after each committed step, synthetic ones included.
+        Not called: for what is kept of a step that the run's end cut short.
         Order:      left to right, each on its own.
         Returns:    ignored.
         Raising:    is reported and changes nothing (R-32).
@@ -267,14 +306,15 @@ class Hooks:
             step: The step.
             outcome: How it ended.
             state: This plugin's dict.
+            records: This plugin's rows.
         """
 
     @hookspec
-    def tool_settled(self, result: ToolResultContext[Any], state: State) -> None:
+    def tool_settled(self, result: ToolResultContext[Any], state: State, records: Records) -> None:
         """
         See that a call's result is committed.
 
-        Called:     after each.
+        Called:     after each, also for calls that were cut off or interrupted.
         Order:      left to right, each on its own.
         Returns:    ignored.
         Raising:    is reported and changes nothing (R-32).
@@ -282,15 +322,21 @@ class Hooks:
         Args:
             result: The result.
             state: This plugin's dict.
+            records: This plugin's rows.
         """
 
     @hookspec
-    def run_settled(self, run: RunContext[Any], result: RunOutcome, state: State) -> None:
+    def run_settled(
+        self, run: RunContext[Any], result: RunOutcome, state: State, records: Records
+    ) -> None:
         """
         See that a run has ended, whatever its end.
 
+        Nothing can be written for it any more.
+
         Called:     after the end is committed.
-        Order:      left to right, each on its own.
+        Not called: for a run that was cancelled before a worker took it.
+        Order:      left to right, each on its own; together they have 10 s.
         Returns:    ignored.
         Raising:    is reported and changes nothing (R-32).
 
@@ -298,10 +344,11 @@ class Hooks:
             run: The run.
             result: How it ended.
             state: This plugin's dict.
+            records: This plugin's rows.
         """
 
     @hookspec
-    def thread_deleted(self, thread: ThreadRef, state: State) -> None:
+    def thread_deleted(self, thread: ThreadRef, state: State, records: Records) -> None:
         """
         See that a thread was deleted.
 
@@ -314,6 +361,7 @@ class Hooks:
         Args:
             thread: What was deleted.
             state: Empty here.
+            records: This plugin's rows; those of the thread are gone.
         """
 
     # ------------------------------------------------------------------ start-up

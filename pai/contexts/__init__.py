@@ -1,5 +1,6 @@
 """What hooks are handed and may return: contexts, patches, decisions."""
 
+from pai.contexts._call import ToolCallContext, ToolResultContext
 from pai.contexts._decisions import (
     DenyCall,
     ReplaceInput,
@@ -10,23 +11,17 @@ from pai.contexts._decisions import (
     ToolOutput,
 )
 from pai.contexts._patches import UNSET, RunPatch, StepPatch, Unset, merged
-from pai.contexts._run import (
-    AgentRef,
-    AsideItem,
-    RunContext,
-    RunHost,
-    RunOutcome,
-    StepContext,
-    StepOutcome,
-    ThreadRef,
-    ToolCallContext,
-    ToolResultContext,
-)
+from pai.contexts._read_only import renew
+from pai.contexts._records import Records
+from pai.contexts._run import AgentRef, RunContext, RunHost, StepContext, ThreadRef
+from pai.contexts._told import AsideItem, RunOutcome, StepOutcome
 
 __all__ = (
+    "UNSET",
     "AgentRef",
     "AsideItem",
     "DenyCall",
+    "Records",
     "ReplaceInput",
     "ReplaceValue",
     "Respond",
@@ -43,7 +38,7 @@ __all__ = (
     "ToolFailure",
     "ToolOutput",
     "ToolResultContext",
-    "UNSET",
     "Unset",
     "merged",
+    "renew",
 )

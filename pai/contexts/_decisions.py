@@ -6,7 +6,15 @@ from typing import Literal
 
 import attrs
 
-from pai.protocol import MessagePart, TextPart
+from pai.errors import Fault, InvalidInput
+from pai.protocol import (
+    DataPart,
+    FilePart,
+    MessagePart,
+    ReasoningPart,
+    SourcePart,
+    TextPart,
+)
 from pai.schema import JsonValue
 
 __all__ = (
@@ -20,8 +28,19 @@ __all__ = (
 )
 
 
+_ANSWERS = (TextPart, ReasoningPart, FilePart, SourcePart, DataPart)
+
+
 def _parts(value: str | tuple[MessagePart, ...] | list[MessagePart]) -> tuple[MessagePart, ...]:
-    return (TextPart(value),) if isinstance(value, str) else tuple(value)
+    parts = (TextPart(value),) if isinstance(value, str) else tuple(value)
+    faults = [
+        Fault(f"parts[{index}]", "an answer has text, reasoning, files, sources and data")
+        for index, part in enumerate(parts)
+        if not isinstance(part, _ANSWERS)
+    ]
+    if faults:
+        raise InvalidInput(faults, subject="Respond")
+    return parts
 
 
 @attrs.frozen(eq=False)
@@ -32,7 +51,7 @@ class Respond:
     What hooks further left patched is kept and committed.
 
     Args:
-        parts: The message: text, or parts.
+        parts: The message: text, or parts; data parts fit the agent's ``ui_data`` (A-UI-2).
         outcome: ``"blocked"`` makes the run's status ``blocked``; anything else is completed.
         reason: Why, for machines: ``"quota_exceeded"``.
     """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Literal, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -29,7 +30,8 @@ UNSET: Final = Unset()
 """Nothing was said; for places where ``None`` is a value (O-19)."""
 
 
-@attrs.frozen(eq=False, kw_only=True)
+# Not frozen: that costs a microsecond and more a patch, and hooks make one for each step.
+@attrs.define(eq=False, kw_only=True)
 class _Patch:
     """
     What both patches can set.
@@ -43,7 +45,13 @@ class _Patch:
         tools: Names of declared tools: a subset (A-TOOL-7).
         provider_tools: Names of declared provider tools: a subset.
         run_metadata: A sparse patch of the run's metadata (A-META-5), as for thread and message.
-        message_metadata: For the assistant message of the run.
+        message_metadata: For the assistant message of the step; in a ``RunPatch``, of each step.
+
+    Attributes:
+        changes: What is set, by field.
+
+    Raises:
+        InvalidInput: Something of it can be no patch; all faults at once.
     """
 
     model: ModelDriver | str | Unset = UNSET
@@ -51,27 +59,32 @@ class _Patch:
     provider_options: ProviderOptions | Unset = UNSET
     instructions: str | SystemMessage | Sequence[SystemMessage] | Unset = UNSET
     messages: Sequence[Message] | Unset = UNSET
-    tools: Sequence[str] | Unset = UNSET
-    provider_tools: Sequence[str] | Unset = UNSET
+    tools: Collection[str] | Unset = UNSET
+    provider_tools: Collection[str] | Unset = UNSET
     run_metadata: MetadataPatch | Unset = UNSET
     thread_metadata: MetadataPatch | Unset = UNSET
     message_metadata: MetadataPatch | Unset = UNSET
     tool_choice: object = UNSET
     prompt_cache: object = UNSET
     output: object = UNSET
+    changes: Mapping[str, Any] = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        # Part of the run options: refused by name until they do something.
-        faults = [
-            Fault(name, "is not available yet: it comes with the run options")
-            for name in ("tool_choice", "prompt_cache", "output", "stop_when", "wrap_transport")
-            if getattr(self, name, UNSET) is not UNSET
-        ]
+        names, values = _FIELDS[type(self)]
+        changes: dict[str, Any] = {}
+        faults: list[Fault] = []
+        for name, value in zip(names, values(self), strict=True):
+            if value is not UNSET:
+                changes[name] = value
+                fault = _FAULTS[name](value)
+                if fault is not None:
+                    faults.append(Fault(name, fault))
         if faults:
             raise InvalidInput(faults, subject=type(self).__name__)
+        self.changes = changes
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@attrs.define(eq=False, kw_only=True)
 class RunPatch(_Patch):
     """
     A patch for the whole episode, from ``prepare_run``.
@@ -84,19 +97,95 @@ class RunPatch(_Patch):
     stop_when: object = UNSET
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@attrs.define(eq=False, kw_only=True)
 class StepPatch(_Patch):
     """A patch for one step, from ``prepare_model_step``."""
 
     wrap_transport: object = UNSET
 
 
-PatchT = TypeVar("PatchT", RunPatch, StepPatch)
+def _fields(cls: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    names = tuple([field.name for field in attrs.fields(cls) if field.init])
+    return names, attrgetter(*names)
 
-_METADATA = ("run_metadata", "thread_metadata", "message_metadata")
+
+_METADATA: Final = ("run_metadata", "thread_metadata", "message_metadata")
+_FIELDS: Final[dict[type, tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]]] = {
+    cls: _fields(cls) for cls in (RunPatch, StepPatch)
+}
 
 
-def merged(left: PatchT | None, right: PatchT) -> PatchT:
+def _all(value: object, kind: type) -> bool:
+    if isinstance(value, str) or not isinstance(value, Collection):
+        return False
+    return all(isinstance(item, kind) for item in value)
+
+
+def _model(value: object) -> str | None:
+    if isinstance(value, (str, ModelDriver)):
+        return None
+    return "expected a driver or a name; settings and options have fields of their own"
+
+
+def _settings(value: object) -> str | None:
+    return None if isinstance(value, ModelSettings) else "expected ModelSettings(...)"
+
+
+def _options(value: object) -> str | None:
+    if type(value) is dict or isinstance(value, Mapping):
+        return None
+    return "expected options by provider name"
+
+
+def _instructions(value: object) -> str | None:
+    if isinstance(value, (str, SystemMessage)) or _all(value, SystemMessage):
+        return None
+    return "expected text, a SystemMessage, or a list of SystemMessage objects"
+
+
+def _messages(value: object) -> str | None:
+    if _all(value, Message):
+        return None
+    return "expected a list of messages, such as some of run.messages"
+
+
+def _names(value: object) -> str | None:
+    return None if _all(value, str) else "expected a list of names"
+
+
+def _count(value: object) -> str | None:
+    if type(value) is int and value >= 1:
+        return None
+    return "expected a whole number of at least 1"
+
+
+def _metadata(value: object) -> str | None:
+    if isinstance(value, MetadataPatch):
+        return None
+    return "expected MetadataPatch(private=..., public=...)"
+
+
+def _later(value: object) -> str | None:
+    return "is not available yet: it comes with the run options"
+
+
+# What is wrong with the value of a field, as far as it can be told without the agent.
+_FAULTS: Final[dict[str, Callable[[object], str | None]]] = {
+    "model": _model,
+    "model_settings": _settings,
+    "provider_options": _options,
+    "instructions": _instructions,
+    "messages": _messages,
+    "tools": _names,
+    "provider_tools": _names,
+    "max_steps": _count,
+    **dict.fromkeys(_METADATA, _metadata),
+    **dict.fromkeys(("tool_choice", "prompt_cache", "output", "stop_when"), _later),
+    "wrap_transport": _later,
+}
+
+
+def merged(left: RunPatch | None, right: RunPatch) -> RunPatch:
     """
     Both patches as one: what *right* sets wins, metadata patches are joined key by key.
 
@@ -104,16 +193,16 @@ def merged(left: PatchT | None, right: PatchT) -> PatchT:
     """
     if left is None:
         return right
-    changes: dict[str, object] = {}
-    for field in attrs.fields(type(left)):
-        value = getattr(right, field.name)
-        if value is UNSET:
-            continue
-        before = getattr(left, field.name)
-        if field.name in _METADATA and before is not UNSET:
-            value = MetadataPatch(
-                private={**before.private, **value.private},
-                public={**before.public, **value.public},
+    changes = {**left.changes, **right.changes}
+    for name in _METADATA:
+        if name in left.changes and name in right.changes:
+            before, after = left.changes[name], right.changes[name]
+            changes[name] = MetadataPatch(
+                private={**before.private, **after.private},
+                public={**before.public, **after.public},
             )
-        changes[field.name] = value
-    return attrs.evolve(left, **changes)  # type: ignore[arg-type]  # fields of its own class
+    patch = object.__new__(RunPatch)  # both were checked when they were made
+    for name in _FIELDS[RunPatch][0]:
+        setattr(patch, name, changes.get(name, UNSET))
+    patch.changes = changes
+    return patch

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Generic, Literal, Protocol, TypeVar
 
 import attrs
 
-from pai.contexts._patches import RunPatch, StepPatch
+from pai.contexts._patches import RunPatch
+from pai.contexts._read_only import ReadOnly, put
+from pai.contexts._records import Records
 from pai.definition import MetadataPatch, Signal
 from pai.ports import ModelRequest
-from pai.protocol import CallOutcome, Message, Metadata, Usage
-from pai.schema import JsonObject, JsonValue
+from pai.protocol import Message, Metadata, Usage
+from pai.schema import JsonObject
 
-__all__ = (
-    "AgentRef",
-    "AsideItem",
-    "RunContext",
-    "RunHost",
-    "RunOutcome",
-    "StepContext",
-    "StepOutcome",
-    "ThreadRef",
-    "ToolCallContext",
-    "ToolResultContext",
-)
+__all__ = ("AgentRef", "RunContext", "RunHost", "StepContext", "ThreadRef")
 
 ContextT = TypeVar("ContextT")
 
@@ -52,7 +43,10 @@ class ThreadRef:
 class RunHost(Protocol):
     """What stands behind a run's context: the loop that runs it."""
 
-    def write_data(self, name: str, value: object, id: str | None, transient: bool) -> None: ...  # noqa: A002
+    @property
+    def messages(self) -> Sequence[Message]: ...
+
+    def write_data(self, name: str, value: object, id: str | None, transient: bool) -> None: ...
 
     def emit(self, name: str, value: object) -> None: ...
 
@@ -63,8 +57,10 @@ class RunHost(Protocol):
         message: MetadataPatch | None,
     ) -> None: ...
 
+    def records_of(self, plugin: str) -> Records: ...
 
-class RunContext(Generic[ContextT]):
+
+class RunContext(ReadOnly, Generic[ContextT]):
     """
     A run, as its hooks see it.
 
@@ -86,17 +82,35 @@ class RunContext(Generic[ContextT]):
         options: The options of the call, as JSON.
         thread: The thread: id, title, metadata, age.
         input: The message that started it; ``None`` for a trigger.
-        messages: The thread's messages up to now, oldest first.
         patch: What hooks further left decided in this phase.
     """
 
     __slots__ = (
         "_host", "_states", "agent", "attempt", "client_data", "episode", "id", "identity",
-        "input", "messages", "metadata", "operation", "options", "parent_run_id", "patch",
+        "input", "metadata", "operation", "options", "parent_run_id", "patch",
         "runtime_context", "signal", "started_at", "subagent", "thread", "thread_id",
     )  # fmt: skip
 
+    runtime_context: ContextT
+    identity: object
+    client_data: object
+    thread_id: str
+    signal: Signal
+    agent: AgentRef
+    id: str
+    operation: str
+    metadata: Metadata
+    started_at: datetime
+    attempt: int
+    episode: int
+    parent_run_id: str | None
+    subagent: None
+    options: JsonObject
+    thread: ThreadRef
+    input: Message | None
     patch: RunPatch | None
+    _host: RunHost
+    _states: dict[int, dict[str, object]]
 
     def __init__(
         self,
@@ -107,7 +121,7 @@ class RunContext(Generic[ContextT]):
         thread_id: str,
         signal: Signal,
         agent: AgentRef,
-        id: str,  # noqa: A002  # fixed public names
+        id: str,
         operation: str,
         metadata: Metadata,
         started_at: datetime,
@@ -116,37 +130,40 @@ class RunContext(Generic[ContextT]):
         parent_run_id: str | None,
         options: JsonObject,
         thread: ThreadRef,
-        input: Message | None,  # noqa: A002  # fixed public names
-        messages: Sequence[Message],
+        input: Message | None,
         host: RunHost,
     ) -> None:
-        self.runtime_context = runtime_context
-        self.identity = identity
-        self.client_data = client_data
-        self.thread_id = thread_id
-        self.signal = signal
-        self.agent = agent
-        self.id = id
-        self.operation = operation
-        self.metadata = metadata
-        self.started_at = started_at
-        self.attempt = attempt
-        self.episode = episode
-        self.parent_run_id = parent_run_id
-        self.subagent: None = None
-        self.options = options
-        self.thread = thread
-        self.input = input
-        self.messages = messages
-        self.patch = None
-        self._host = host
-        self._states: dict[int, dict[str, object]] | None = None
+        put(self, "runtime_context", runtime_context)
+        put(self, "identity", identity)
+        put(self, "client_data", client_data)
+        put(self, "thread_id", thread_id)
+        put(self, "signal", signal)
+        put(self, "agent", agent)
+        put(self, "id", id)
+        put(self, "operation", operation)
+        put(self, "metadata", metadata)
+        put(self, "started_at", started_at)
+        put(self, "attempt", attempt)
+        put(self, "episode", episode)
+        put(self, "parent_run_id", parent_run_id)
+        put(self, "subagent", None)
+        put(self, "options", options)
+        put(self, "thread", thread)
+        put(self, "input", input)
+        put(self, "patch", None)
+        put(self, "_host", host)
+        put(self, "_states", {})
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The thread's messages up to now, oldest first."""
+        return tuple(self._host.messages)
 
     def write_data(
         self,
         name: str,
         value: object,
-        id: str | None = None,  # noqa: A002  # fixed public names
+        id: str | None = None,
         transient: bool = False,
     ) -> None:
         """
@@ -188,16 +205,14 @@ class RunContext(Generic[ContextT]):
 
     def state_of(self, owner: int) -> dict[str, object]:
         """The dict of one plugin, for this episode in this process (R-34)."""
-        states = self._states
-        if states is None:
-            states = self._states = {}
-        state = states.get(owner)
-        if state is None:
-            state = states[owner] = {}
-        return state
+        return self._states.setdefault(owner, {})
+
+    def records_of(self, plugin: str) -> Records:
+        """The stored rows of one plugin, of this thread."""
+        return self._host.records_of(plugin)
 
 
-class StepContext(Generic[ContextT]):
+class StepContext(ReadOnly, Generic[ContextT]):
     """
     One step of a run: a model call and what came of it.
 
@@ -207,88 +222,33 @@ class StepContext(Generic[ContextT]):
         kind: ``model``, or ``output`` for a call that only makes the structured output.
         request: What the model will be asked, with all patches so far.
         usage: What the run has used so far.
-        patch: What hooks further left decided in this phase.
     """
 
-    __slots__ = ("index", "kind", "patch", "request", "run", "usage")
+    __slots__ = ("index", "kind", "request", "run", "usage")
 
-    def __init__(
-        self, run: RunContext[ContextT], index: int, request: ModelRequest, usage: Usage
-    ) -> None:
-        self.run = run
-        self.index = index
-        self.kind: Literal["model", "output"] = "model"
-        self.request = request
-        self.usage = usage
-        self.patch: StepPatch | None = None
-
-    def asking(self, request: ModelRequest) -> StepContext[ContextT]:
-        """The same step with another request: what an inner layer of a model call is shown."""
-        step = StepContext(self.run, self.index, request, self.usage)
-        step.kind = self.kind
-        step.patch = self.patch
-        return step
-
-    @property
-    def runtime_context(self) -> ContextT:
-        """The run's context."""
-        return self.run.runtime_context
-
-    @property
-    def identity(self) -> object:
-        """Who the run is for."""
-        return self.run.identity
-
-    @property
-    def client_data(self) -> object:
-        """What the client sent along."""
-        return self.run.client_data
-
-    @property
-    def thread_id(self) -> str:
-        """The thread's id."""
-        return self.run.thread_id
-
-    @property
-    def signal(self) -> Signal:
-        """Set when the run is to stop."""
-        return self.run.signal
-
-    def state_of(self, owner: int) -> dict[str, object]:
-        """See :meth:`RunContext.state_of`."""
-        return self.run.state_of(owner)
-
-
-class ToolCallContext(Generic[ContextT]):
-    """
-    A tool call, before it runs.
-
-    Attributes:
-        run: The run.
-        step_index: The step that made it.
-        tool: The tool's name.
-        call_id: Unique within the run.
-        input: The checked input: an instance of the tool's input class, or a dict of arguments.
-        raw_input: The input as JSON.
-    """
-
-    __slots__ = ("call_id", "input", "raw_input", "run", "step_index", "tool")
+    run: RunContext[ContextT]
+    index: int
+    kind: Literal["model", "output"]
+    request: ModelRequest
+    usage: Usage
 
     def __init__(
         self,
         run: RunContext[ContextT],
-        step_index: int,
-        tool: str,
-        call_id: str,
-        input: object,  # noqa: A002  # fixed public names
-        raw_input: JsonValue,
+        index: int,
+        request: ModelRequest,
+        usage: Usage,
+        kind: Literal["model", "output"] = "model",
     ) -> None:
-        self.run = run
-        self.step_index = step_index
-        self.tool = tool
-        self.call_id = call_id
-        self.input = input
-        self.raw_input = raw_input
+        put(self, "run", run)
+        put(self, "index", index)
+        put(self, "kind", kind)
+        put(self, "request", request)
+        put(self, "usage", usage)
+
+    def asking(self, request: ModelRequest) -> StepContext[ContextT]:
+        """The same step with another request: what an inner layer of a model call is shown."""
+        return StepContext(self.run, self.index, request, self.usage, self.kind)
 
     @property
     def runtime_context(self) -> ContextT:
@@ -319,66 +279,6 @@ class ToolCallContext(Generic[ContextT]):
         """See :meth:`RunContext.state_of`."""
         return self.run.state_of(owner)
 
-
-class ToolResultContext(ToolCallContext[ContextT]):
-    """
-    A tool call, after it ran or was kept from running.
-
-    Attributes:
-        outcome: How it ended.
-        output: Its output as JSON, for *completed* and *skipped*.
-        error: What the model will be told otherwise.
-    """
-
-    __slots__ = ("error", "outcome", "output")
-
-    def __init__(
-        self,
-        call: ToolCallContext[ContextT],
-        outcome: CallOutcome,
-        output: JsonValue = None,
-        error: str | None = None,
-    ) -> None:
-        super().__init__(
-            call.run, call.step_index, call.tool, call.call_id, call.input, call.raw_input
-        )
-        self.outcome = outcome
-        self.output = output
-        self.error = error
-
-
-@attrs.frozen(eq=False)
-class StepOutcome:
-    """How a step ended: what ``step_finished`` is handed."""
-
-    reason: str
-    usage: Usage | None
-    message: Message
-
-
-@attrs.frozen(eq=False)
-class RunOutcome:
-    """How a run ended: what ``run_settled`` is handed."""
-
-    status: Literal["completed", "failed", "cancelled", "blocked"]
-    outcome: str | None
-    reason: str | None
-    stop_reason: str | None
-    usage: Usage
-    error: Mapping[str, JsonValue] | None
-
-
-@attrs.frozen(eq=False)
-class AsideItem:
-    """
-    Something written beside the step's stream: what ``transform_aside`` is handed.
-
-    Args:
-        kind: What it is.
-        value: Its JSON; text for titles, labels and errors.
-        name: The data part's or tool's name, where there is one.
-    """
-
-    kind: Literal["data", "progress", "title", "label", "error", "suspend", "rename"]
-    value: JsonValue
-    name: str | None = None
+    def records_of(self, plugin: str) -> Records:
+        """See :meth:`RunContext.records_of`."""
+        return self.run.records_of(plugin)

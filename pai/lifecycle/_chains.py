@@ -1,71 +1,32 @@
 """
 The compiled chains: what the loop runs of a lifecycle.
 
-pluggy orders; here each phase becomes a plain tuple once, when a runtime is built, with the wanted
-arguments settled. A phase that nobody implements is an empty tuple and costs one truth test.
+pluggy discovers and validates; here each phase becomes a plain tuple once, when a runtime is built,
+with the wanted arguments settled. A phase that nobody implements is an empty tuple and costs one
+truth test.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 import pluggy
 
-from pai.errors import PluginError
 from pai.hookspecs import Hooks
-from pai.lifecycle._compose import HOOK_NAMES, Lifecycle, plugin_name
+from pai.lifecycle._compose import HOOK_NAMES, Lifecycle, implementations, plugin_name
+from pai.lifecycle._hook import Hook, LateHook
 
-__all__ = ("Chains", "Hook", "broken_hook")
+__all__ = ("Chains",)
 
+_STREAMS: Final = frozenset({"wrap_model_call", "transform_step_stream"})
+_OF_PLUGIN: Final = frozenset({"state", "records"})
+_OUTSIDE: Final = frozenset({"accept_message", "thread_deleted"})
+"""Called where there is no run: whoever calls them gives the source of records as last argument."""
 
-class Hook:
-    """
-    One implementation of one hook.
-
-    Attributes:
-        call: Takes the hook's arguments in the order of its card (``state`` excepted) and passes
-            on those the implementation wants; what it returns may have to be awaited.
-        is_async: Whether it has to be.
-        phase: The hook's name.
-        plugin: The plugin's name.
-        distribution: The distribution that brought it, where it was installed.
-        reason: Why it stands where it does.
-    """
-
-    __slots__ = ("call", "distribution", "is_async", "phase", "plugin", "reason")
-
-    def __init__(
-        self,
-        call: Callable[..., Any],
-        is_async: bool,
-        phase: str,
-        plugin: str,
-        distribution: str | None,
-        reason: str,
-    ) -> None:
-        self.reason: Final = reason
-        self.call: Final = call
-        self.is_async: Final = is_async
-        self.phase: Final = phase
-        self.plugin: Final = plugin
-        self.distribution: Final = distribution
-
-
-class _ByIdentity:
-    """Stands in for a plugin towards pluggy, which compares with ``==``: equal ones would clash."""
-
-    def __init__(self, plugin: object) -> None:
-        self._plugin = plugin
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._plugin, name)
-
-    def __dir__(self) -> Iterable[str]:
-        return [name for name in dir(self._plugin) if not name.startswith("__")]
-
-
+_SOURCE: Final = "(source)"
 
 # The arguments of each hook, in the order the loop gives them.
 _ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
@@ -74,6 +35,23 @@ _ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
     )
     for name in HOOK_NAMES
 }
+
+
+class _Registered:
+    """
+    Stands in for a plugin towards pluggy, with its hooks as attributes of its own.
+
+    pluggy compares plugins with ``==``, so that two equal frozen instances would clash.
+    """
+
+    def __init__(self, index: int, plugin: object) -> None:
+        self.__dict__.update(implementations(plugin))
+        self._place = index, plugin
+
+    @property
+    def place(self) -> tuple[int, object]:
+        """Where the plugin stands, and the plugin."""
+        return self._place
 
 
 class Chains:
@@ -104,43 +82,81 @@ class Chains:
     def __init__(self, lifecycle: Lifecycle) -> None:
         manager = pluggy.PluginManager("pai")
         manager.add_hookspecs(Hooks)
-        # pluggy calls the last registered first: right to left makes its order left to right.
-        for index, plugin in reversed(list(enumerate(lifecycle.plugins))):
-            manager.register(_ByIdentity(plugin), name=f"{index}:{plugin_name(plugin)}")
+        for index, plugin in enumerate(lifecycle.plugins):
+            manager.register(_Registered(index, plugin), name=f"{index}:{plugin_name(plugin)}")
         for phase in self.__slots__:
             caller: pluggy.HookCaller = getattr(manager.hook, phase)
-            setattr(
-                self, phase, tuple([_compiled(phase, i) for i in reversed(caller.get_hookimpls())])
-            )
+            chain = sorted(caller.get_hookimpls(), key=_order)
+            setattr(self, phase, tuple([_compiled(phase, impl, lifecycle) for impl in chain]))
 
 
-def _compiled(phase: str, impl: pluggy.HookImpl) -> Hook:
-    given = [name for name in _ARGUMENTS[phase] if name != "state"]
-    wanted = impl.argnames
+def _order(impl: pluggy.HookImpl) -> tuple[int, int]:
+    """Pluggy calls the last registered first; here the left one is first, within each group."""
+    index, _ = _place(impl)
+    if impl.tryfirst:
+        return 0, index
+    return (2 if impl.trylast else 1), index
+
+
+def _place(impl: pluggy.HookImpl) -> tuple[int, object]:
+    registered = impl.plugin
+    assert isinstance(registered, _Registered)
+    return registered.place
+
+
+def _compiled(phase: str, impl: pluggy.HookImpl, lifecycle: Lifecycle) -> Hook:
+    given = [name for name in _ARGUMENTS[phase] if name not in _OF_PLUGIN]
+    if phase in _OUTSIDE:
+        given.append(_SOURCE)
+    wanted = tuple(impl.argnames)
     function = impl.function
-    plugin = impl.plugin._plugin
-    owner = id(plugin)
+    _, plugin = _place(impl)
+    owner, name = id(plugin), lifecycle.name_of(plugin)
+    origin = lifecycle.origins.get(owner)
     call: Callable[..., Any]
-    if tuple(given) == tuple(wanted):
+    if tuple(given) == wanted:
         call = function
-    elif len(given) == 1:
+    elif len(given) == 1 and "records" not in wanted:
         call = _one(function, wanted, owner)
     else:
-        call = _some(function, given, wanted, owner)
-    distribution = getattr(plugin, "__pai_distribution__", None)
+        call = _some(function, given, wanted, owner, name)
     reason = "in the order given"
     if impl.tryfirst:
         reason = "tryfirst"
     elif impl.trylast:
         reason = "trylast"
+    is_async = inspect.iscoroutinefunction(function)
+    timeout = getattr(plugin, "hook_timeout", None)
+    if timeout is not None and phase not in _STREAMS:
+        call = partial(_limited, call, timeout)
+        is_async = True
     return Hook(
         call,
-        inspect.iscoroutinefunction(function),
+        is_async,
         phase,
-        plugin_name(plugin),
-        distribution,
+        name,
+        getattr(plugin, "__pai_distribution__", None) if origin is None else origin.distribution,
         reason,
     )
+
+
+async def _limited(call: Callable[..., Any], seconds: float, *values: Any) -> Any:
+    """Call a hook, and give up waiting for it after its plugin's own limit (R-35)."""
+    answer = call(*values)
+    if not inspect.isawaitable(answer):
+        return answer
+    return await _in_time(answer, seconds)
+
+
+async def _in_time(answer: Awaitable[Any], seconds: float) -> Any:
+    import anyio
+
+    # Whether the hook lets the cancellation through or swallows it: its time is over.
+    with anyio.move_on_after(seconds) as scope:
+        value = await answer
+    if scope.cancel_called:
+        raise LateHook(f"within {seconds:.6g} s")
+    return value
 
 
 def _state(value: Any, owner: int) -> dict[str, object]:
@@ -151,10 +167,15 @@ def _state(value: Any, owner: int) -> dict[str, object]:
     return found
 
 
+def _records(value: Any, name: str) -> object:
+    # A rename has no run.
+    return None if value is None else value.records_of(name)
+
+
 def _one(function: Callable[..., Any], wanted: tuple[str, ...], owner: int) -> Callable[..., Any]:
     """A hook with one argument of its own: the shapes that come often, without a loop."""
     if not wanted:
-        return lambda value: function()
+        return lambda value: function()  # it did not want it
     if wanted == ("state",):
         return lambda value: function(_state(value, owner))
     if wanted[0] == "state":
@@ -163,26 +184,23 @@ def _one(function: Callable[..., Any], wanted: tuple[str, ...], owner: int) -> C
 
 
 def _some(
-    function: Callable[..., Any], given: list[str], wanted: tuple[str, ...], owner: int
+    function: Callable[..., Any],
+    given: list[str],
+    wanted: tuple[str, ...],
+    owner: int,
+    plugin: str,
 ) -> Callable[..., Any]:
-    places = [-1 if name == "state" else given.index(name) for name in wanted]
+    made: dict[str, Callable[[Any], object]] = {
+        "state": lambda value: _state(value, owner),
+        "records": lambda value: _records(value, plugin),
+    }
+    places = [made.get(name) or given.index(name) for name in wanted]
     # The first argument knows the run; transform_aside has it second.
-    source = given.index("run") if "run" in given else 0
+    source = next((given.index(name) for name in ("run", _SOURCE) if name in given), 0)
 
     def call(*values: Any) -> Any:
         return function(
-            *[values[at] if at >= 0 else _state(values[source], owner) for at in places]
+            *[values[at] if isinstance(at, int) else at(values[source]) for at in places]
         )
 
     return call
-
-
-def broken_hook(hook: Hook, error: BaseException) -> PluginError:
-    """The error that tells whose hook raised, in which phase (R-33)."""
-    origin = f" of {hook.distribution}" if hook.distribution else ""
-    return PluginError(
-        f"plugin {hook.plugin!r}{origin} raised {type(error).__name__} in {hook.phase}",
-        plugin=hook.plugin,
-        distribution=hook.distribution,
-        phase=hook.phase,
-    )

@@ -8,9 +8,9 @@ from pai.loop._run import one_run
 from pai.loop._time_limits import limits
 
 __all__ = (
+    "INTERRUPTED",
     "BoundAgent",
     "Episode",
-    "INTERRUPTED",
     "Journal",
     "Report",
     "limits",

@@ -35,7 +35,7 @@ class BoundAgent:
     """
 
     __slots__ = (
-        "_subsets", "chains", "definition", "fixed_instructions", "gated", "key", "provider_tools",
+        "_subsets", "chains", "contexts", "definition", "fixed_instructions", "gated", "key", "provider_tools",
         "tool_capabilities",
     )  # fmt: skip
 
@@ -60,10 +60,14 @@ class BoundAgent:
         self.gated: Final = {
             name: config for name, config in definition.tools.items() if config.enabled is not True
         }
+        # Tools that are handed the agent's context and say of what class it is (A-TOOL-4).
+        self.contexts: Final = {
+            name: config.tool.context
+            for name, config in definition.tools.items()
+            if config.tool.context is not None and config.map_context is None
+        }
         self.fixed_instructions: Final = (
-            None
-            if callable(definition.instructions)
-            else as_instructions(definition.instructions)
+            None if callable(definition.instructions) else as_instructions(definition.instructions)
         )
         self._subsets: dict[frozenset[str], tuple[ToolSpec, ...]] = {
             frozenset(definition.tools): definition.specs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pai.errors import ModelError
@@ -59,6 +60,8 @@ class Assembly:
         provider: Who is blamed for a stream that is not well formed.
         used: Ids of calls of earlier steps. Some servers count from 0 again in each answer; such
             a call gets a fresh id, since a call is known by its id within the run.
+        beside: Data that was written beside the stream, and comes before what it brings.
+        check: Looks at data that the stream brings.
 
     Attributes:
         finish: The *StepFinish*, once it came.
@@ -66,27 +69,50 @@ class Assembly:
     """
 
     __slots__ = (
-        "_calls", "_order", "_reasonings", "_renamed", "_texts", "_used", "calls", "finish",
+        "_beside",
+        "_calls",
+        "_check",
+        "_data",
+        "_order",
+        "_reasonings",
+        "_renamed",
+        "_texts",
+        "_used",
+        "calls",
+        "finish",
         "provider",
     )  # fmt: skip
 
-    def __init__(self, provider: str, used: set[str]) -> None:
+    def __init__(
+        self,
+        provider: str,
+        used: set[str],
+        beside: Sequence[Data] = (),
+        check: Callable[[Data], None] | None = None,
+    ) -> None:
+        self._check = check
         self.provider = provider
         self.finish: StepFinish | None = None
         self._used = used
         self._renamed: dict[str, str] = {}
+        self._beside = list(beside)
         self._clear()
+        for data in beside:
+            self._put_data(data)
 
     def _clear(self) -> None:
         self._order: list[_Open] = []
         self._texts: dict[str, _Open] = {}
         self._reasonings: dict[str, _Open] = {}
         self._calls: dict[str, _Open] = {}
+        self._data: dict[tuple[str, str], _Open] = {}
         self.calls: list[ToolCall] = []
 
     def _malformed(self, part: StreamPart) -> ModelError:
+        # Whatever a plugin yields gets here.
+        kind = getattr(part, "type", type(part).__name__)
         return ModelError(
-            f"a {part.type} came out of place in the stream of a step",
+            f"a {kind} came out of place in the stream of a step",
             provider=self.provider,
             code="malformed_stream",
         )
@@ -94,6 +120,9 @@ class Assembly:
     def feed(self, parts: list[StreamPart]) -> list[Event]:
         """
         Take parts in; return those that are events, which is all but the *StepFinish*.
+
+        A *StepReset* takes along what the stream brought. Data that was written beside it stays,
+        and is shown again.
 
         Raises:
             ModelError: The stream is not well formed.
@@ -103,29 +132,35 @@ class Assembly:
             kind = type(part)
             try:
                 if kind is TextDelta:
-                    texts[part.id].chunks.append(part.text)  # type: ignore[union-attr]
+                    texts[part.id].chunks.append(part.text)  # type: ignore[union-attr, index]
                     continue
                 if kind is ToolInputDelta:
                     self._calls[part.call_id].chunks.append(part.text)  # type: ignore[union-attr]
                     continue
                 if kind is ReasoningDelta:
-                    self._reasonings[part.id].chunks.append(part.text)  # type: ignore[union-attr]
+                    self._reasonings[part.id].chunks.append(part.text)  # type: ignore[union-attr, index]
                     continue
             except KeyError:
                 self._renamed_delta(part)
                 continue
             self._rare(part)
             texts = self._texts
+            if kind is StepReset and self._beside:
+                parts = _after(part, parts, self._beside)
+                for data in self._beside:
+                    self._put_data(data)
         if type(parts[-1]) is StepFinish:
             return parts[:-1]  # type: ignore[return-value]  # nothing else is no event
         return parts  # type: ignore[return-value]
 
     def _renamed_delta(self, part: StreamPart) -> None:
-        if isinstance(part, ToolInputDelta) and part.call_id in self._renamed:
-            part.call_id = self._renamed[part.call_id]
-            self._calls[part.call_id].chunks.append(part.text)
-        else:
-            raise self._malformed(part)
+        if isinstance(part, ToolInputDelta):
+            fresh = self._renamed.get(part.call_id, "")
+            if fresh in self._calls:
+                part.call_id = fresh
+                self._calls[fresh].chunks.append(part.text)
+                return
+        raise self._malformed(part)
 
     def _own_id(self, part: ToolInputStart | ToolCall) -> None:
         """Give the call an id that no earlier step of the run has used."""
@@ -166,16 +201,40 @@ class Assembly:
                 self.calls.append(part)
         elif isinstance(part, StepFinish):
             self.finish = part
+            # A delta that comes after it finds nothing that is open.
+            self._texts, self._reasonings, self._calls = {}, {}, {}
         elif isinstance(part, StepReset):
             self._clear()
-        elif isinstance(part, (Source, File, Data)):
-            if not (isinstance(part, Data) and part.transient):
-                item = _Open("other", "")
-                item.closed = True
-                item.part = _other_part(part)
-                self._order.append(item)
+        elif isinstance(part, Data):
+            if self._check is not None:
+                self._check(part)
+            if not part.transient:
+                self._put_data(part)
+        elif isinstance(part, (Source, File)):
+            self._put(_other_part(part))
         else:
             raise self._malformed(part)
+
+    def write(self, data: Data) -> None:
+        """Take in data that is written beside the stream."""
+        self._beside.append(data)
+        self._put_data(data)
+
+    def _put_data(self, data: Data) -> None:
+        known = None if data.id is None else self._data.get((data.name, data.id))
+        if known is not None:
+            known.part = DataPart(data.name, data.value, data.id)
+            return
+        item = self._put(DataPart(data.name, data.value, data.id))
+        if data.id is not None:
+            self._data[data.name, data.id] = item
+
+    def _put(self, part: MessagePart) -> _Open:
+        item = _Open("other", "")
+        item.closed = True
+        item.part = part
+        self._order.append(item)
+        return item
 
     def _open(
         self,
@@ -196,7 +255,7 @@ class Assembly:
 
         Returns:
             The events that say so. Calls whose input was cut off become whole ones with the text
-            as *raw*; they are not among :attr:`calls`.
+            as *raw*.
         """
         events: list[Event] = []
         for item in self._order:
@@ -210,13 +269,9 @@ class Assembly:
             else:
                 call = ToolCall(item.id, item.tool, None, raw="".join(item.chunks))
                 item.part = _call_part(call)
+                self.calls.append(call)
                 events.append(call)
         return events
-
-    @property
-    def open_calls(self) -> list[str]:
-        """Ids of calls whose input is not whole."""
-        return [item.id for item in self._order if item.kind == "call" and not item.closed]
 
     def parts(self) -> list[MessagePart]:
         """The message's parts so far; empty texts are left out."""
@@ -251,11 +306,16 @@ def _call_part(call: ToolCall) -> ToolCallPart:
     )
 
 
-def _other_part(part: Source | File | Data) -> MessagePart:
+def _other_part(part: Source | File) -> MessagePart:
     if isinstance(part, Source):
         return SourcePart(
             part.id, part.url, part.title, part.media_type, part.filename, part.provider_data
         )
-    if isinstance(part, File):
-        return FilePart(part.media_type, part.url, part.data, part.filename, part.provider_data)
-    return DataPart(part.name, part.value, part.id)
+    return FilePart(part.media_type, part.url, part.data, part.filename, part.provider_data)
+
+
+def _after(reset: StreamPart, parts: list[StreamPart], beside: Sequence[Data]) -> list[StreamPart]:
+    """*parts*, with data that is shown again after the reset."""
+    at = next(index for index, part in enumerate(parts) if part is reset) + 1
+    again = [Data(data.name, data.value, data.id) for data in beside]
+    return [*parts[:at], *again, *parts[at:]]

@@ -7,59 +7,41 @@ from functools import partial
 from typing import Any
 
 import anyio
+import anyio.abc
 import anyio.to_thread
 
-from pai.contexts import ToolFailure, ToolOutput, ToolResultContext
-from pai.definition import ObservedCall, ObservedOutput, ObservedTool, ToolContext, ToolDefinition
-from pai.errors import FatalToolError, Fault, InvalidInput, ToolError, ToolRetry
-from pai.lifecycle import broken_hook
-from pai.loop._episode import Episode, wrong_answer
+from pai.definition import AgentToolConfig, ToolContext, ToolDefinition
+from pai.errors import FatalToolError, PluginError, ToolError, ToolRetry
+from pai.lifecycle import is_stray
+from pai.loop._episode import Episode
+from pai.loop._host import CallHost
+from pai.loop._judge import judged, observed
 from pai.loop._observe import observe
 from pai.loop._plan import PlannedCall
 from pai.loop._prepare import behavior_input
+from pai.loop._result import Result, checked_output, failed
 from pai.protocol import CallError, CallOutput, CallRecord, Commit, Event
-from pai.schema import JsonValue, Schema, check_json, compile_schema
 
 __all__ = ("run_calls",)
 
 
-class _Host:
-    """What stands behind a tool's context."""
-
-    __slots__ = ("_call_id", "_episode", "_tool")
-
-    def __init__(self, episode: Episode, tool: str, call_id: str) -> None:
-        self._episode = episode
-        self._tool = tool
-        self._call_id = call_id
-
-    def write_data(self, name: str, value: object, id: str | None, transient: bool) -> None:  # noqa: A002
-        self._episode.write_data(name, value, id, transient)
-
-    def progress(self, value: object) -> None:
-        self._episode.progress(self._call_id, self._tool, value)
-
-
-async def run_calls(
-    episode: Episode, planned: list[PlannedCall], message_id: str
-) -> dict[str, ToolResultContext[Any]]:
+async def run_calls(episode: Episode, planned: list[PlannedCall]) -> None:
     """
     Run calls side by side; each settles when it is finished, and no failure stops a sibling.
-
-    Returns:
-        The results by call id.
 
     Raises:
         FatalToolError: A tool ended the run, after its siblings settled.
         PluginError: A hook raised.
     """
-    results: dict[str, ToolResultContext[Any]] = {}
     fatal: list[BaseException] = []
 
-    async def one(item: PlannedCall) -> None:
+    async def one(
+        item: PlannedCall, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
         try:
-            results[item.call.call_id] = await _one_call(episode, item, message_id, fatal)
-        except Exception as error:  # noqa: BLE001  # raised below, when the siblings have settled
+            task_status.started()
+            await _one_call(episode, item, fatal)
+        except Exception as error:  # raised below, when the siblings have settled
             fatal.append(error)
 
     if len(planned) == 1:
@@ -67,174 +49,137 @@ async def run_calls(
     else:
         async with anyio.create_task_group() as group:
             for item in planned:
-                group.start_soon(one, item)
+                # Not start_soon: tasks of a trio nursery begin in any order (O-22).
+                await group.start(one, item)
     if fatal:
         raise fatal[0]
-    return results
 
 
-async def _one_call(
-    episode: Episode, planned: PlannedCall, message_id: str, fatal: list[BaseException]
-) -> ToolResultContext[Any]:
-    call = planned.call
+async def _one_call(episode: Episode, planned: PlannedCall, fatal: list[BaseException]) -> None:
+    call, chains = planned.call, episode.agent.chains
     config = episode.agent.definition.tools.get(call.tool)
-    result = planned.result
+    schema = None if config is None else config.tool.output
     if planned.tool is not None and config is not None:
-        result = await _execute(episode, planned, planned.tool, config.map_context, fatal)
-    elif result is not None and result.outcome == "skipped" and config is not None:
-        _check_output(episode, config.tool.output, result, result.output)
-    assert result is not None
-    chains = episode.agent.chains
-    if chains.after_tool_result:
-        await _judged(episode, config.tool.output if config else None, result)
-    if result.error is not None and chains.transform_aside:
-        result.error = str(episode.aside("error", result.error, name=call.tool))
+        result = await _execute(episode, planned, planned.tool, config, fatal)
+    elif planned.outcome == "skipped":
+        result = checked_output(episode, call, schema, planned.output, "skipped")
+    else:
+        result = Result(planned.outcome or "failed", None, planned.error)
+    shown, result = await judged(episode, planned.context, schema, result)
     if config is not None and config.on_output is not None and result.error is None:
-        await _observed(episode, config.on_output, result)
+        await observed(config.on_output, shown)
     event: Event
     if result.error is None:
         event = CallOutput(call.call_id, result.output, result.outcome)
     else:
         event = CallError(call.call_id, result.error, result.outcome)
-    record = CallRecord(
-        call.call_id, message_id, call.tool, "settled", result.outcome, result.output, result.error
-    )
-    await episode.journal.commit(Commit([event], calls=(record,)))
-    episode.open_calls.pop(call.call_id, None)
+    await _commit(episode, planned, event, result)
     if chains.tool_settled:
-        await observe(episode, chains.tool_settled, result)
-    return result
+        await observe(episode, chains.tool_settled, shown)
+
+
+async def _commit(episode: Episode, planned: PlannedCall, event: Event, result: Result) -> None:
+    """Write how the call ended and, where data was written meanwhile, the message again."""
+    call, draft = planned.call, episode.draft
+    record = CallRecord(
+        call.call_id,
+        draft.id,
+        call.tool,
+        "settled",
+        result.outcome,
+        result.output,
+        result.error,
+    )
+    change = Commit([event], calls=(record,))
+    draft.settle(call.call_id, result)
+    if draft.changed:
+        async with episode.rewriting():
+            change.message = draft.take()
+            await episode.commit(change)
+    else:
+        await episode.commit(change)
+    episode.open_calls.pop(call.call_id, None)
 
 
 async def _execute(
     episode: Episode,
     planned: PlannedCall,
     tool: ToolDefinition[Any],
-    map_context: Any,
+    config: AgentToolConfig[Any],
     fatal: list[BaseException],
-) -> ToolResultContext[Any]:
+) -> Result:
     """Run the body and take what came of it."""
-    call, context = planned.call, planned.context
-    run = context.run
-    result = ToolResultContext(context, "completed")
-    where = {"run_id": run.id, "thread_id": run.thread_id, "tool": call.tool,
-             "call_id": call.call_id}  # fmt: skip
+    call = planned.call
     try:
-        tool_context: Any = run.runtime_context
-        if map_context is not None:
-            tool_context = map_context(behavior_input(episode))
-            if inspect.isawaitable(tool_context):
-                tool_context = await tool_context
-        if tool.context is not None and not isinstance(tool_context, tool.context):
-            raise FatalToolError(  # noqa: TRY301  # one way for all that ends the run
-                f"tool {call.tool!r} wants a {tool.context.__name__} as its context"
-                f" and got a {type(tool_context).__name__}: give it map_context"
-            )
-        ctx = ToolContext(
-            context=tool_context,
-            identity=run.identity,
-            client_data=run.client_data,
-            thread_id=run.thread_id,
-            run_id=run.id,
-            call_id=call.call_id,
-            idempotency_key=f"{run.id}:{call.call_id}",
-            capabilities=episode.agent.tool_capabilities[call.tool],
-            signal=run.signal,
-            host=_Host(episode, call.tool, call.call_id),
-        )
-        if tool.spread:
-            body = partial(tool.execute, ctx, **context.input)  # type: ignore[arg-type]  # a dict of arguments
-        else:
-            body = partial(tool.execute, ctx, context.input)
-        output: Any
-        if tool.is_async or tool.inline:
-            output = body()
-        else:
-            # An abandoned thread is told by the signal; waiting for it would make cancelling wait.
-            output = await anyio.to_thread.run_sync(
-                body, abandon_on_cancel=True, limiter=episode.tool_limiter()
-            )
-        if inspect.isawaitable(output):
-            output = await output
+        output = await _run_body(episode, planned, tool, config)
     except ToolError as error:
-        result.outcome, result.error = "failed", str(error)
+        return failed(str(error))
     except ToolRetry as error:
-        result.outcome = "failed"
-        result.error = f"{error} Call the tool again with other input."
-    except FatalToolError as error:
-        episode.report(error, where)
-        result.outcome, result.error = "failed", f"The tool {call.tool!r} ended the run."
+        return failed(f"{error} Call the tool again with other input.")
+    except (FatalToolError, PluginError) as error:
         fatal.append(error)
-    except Exception as error:  # noqa: BLE001  # R-18: the model sees a fixed sentence, no text of ours
-        episode.report(error, where)
-        result.outcome = "failed"
-        result.error = f"{type(error).__name__}: the tool {call.tool!r} failed."
-    else:
-        _check_output(episode, tool.output, result, output)
-    return result
+        return failed(f"The tool {call.tool!r} ended the run.")
+    except (Exception, SystemExit) as error:
+        # R-18: the model sees the type and a fixed sentence, no text of ours.
+        episode.report(error, _where(episode, planned))
+        return failed(f"{type(error).__name__}: the tool {call.tool!r} failed.")
+    except BaseException as error:
+        if not is_stray(error):
+            raise
+        # R-17: the tool was cancelled, by itself; the run was not.
+        episode.report(error, _where(episode, planned))
+        return Result("cancelled", None, f"The tool {call.tool!r} was cancelled.")
+    return checked_output(episode, call, tool.output, output, "completed")
 
 
-def _check_output(
-    episode: Episode, schema: Schema[object] | None, result: ToolResultContext[Any], output: object
-) -> None:
-    """Put the output on the result as JSON, or make it a failed one (A-TOOL-6)."""
-    try:
-        result.output = _as_json(schema, output)
-    except (InvalidInput, TypeError, ValueError) as error:
-        faults = error.faults if isinstance(error, InvalidInput) else (Fault("output", str(error)),)
-        episode.report(
-            InvalidInput(faults, subject=f"output of tool {result.tool!r}"),
-            {"run_id": result.run.id, "thread_id": result.thread_id, "tool": result.tool,
-             "call_id": result.call_id},
-        )  # fmt: skip
-        result.outcome, result.output = "failed", None
-        result.error = f"The output of {result.tool!r} does not fit its schema."
+def _where(episode: Episode, planned: PlannedCall) -> dict[str, object]:
+    run, call = episode.context, planned.call
+    return {
+        "run_id": run.id, "thread_id": run.thread_id, "tool": call.tool, "call_id": call.call_id,
+    }  # fmt: skip
 
 
-def _as_json(schema: Schema[object] | None, output: object) -> JsonValue:
-    if schema is not None:
-        return schema.dump(schema.parse(output, at="output"))
-    kind = type(output)
-    if kind is str or kind is int or kind is bool or output is None:
-        return output  # type: ignore[return-value]  # plain JSON
-    if hasattr(kind, "__attrs_attrs__"):
-        return compile_schema(kind).dump(output)
-    if faults := check_json(output, at="output"):
-        raise InvalidInput(faults, subject="output")
-    return output  # type: ignore[return-value]  # checked just above
-
-
-async def _judged(
-    episode: Episode, schema: Schema[object] | None, result: ToolResultContext[Any]
-) -> None:
-    """What ``after_tool_result`` makes of it; a changed output is checked again."""
-    for hook in episode.agent.chains.after_tool_result:
-        try:
-            answer = hook.call(result)
-            if hook.is_async or inspect.isawaitable(answer):
-                answer = await answer
-        except Exception as error:
-            raise broken_hook(hook, error) from error
-        if answer is None:
-            continue
-        if isinstance(answer, ToolOutput):
-            if result.error is not None:
-                result.outcome, result.error = "completed", None
-            _check_output(episode, schema, result, answer.value)
-        elif isinstance(answer, ToolFailure):
-            result.outcome, result.output, result.error = "failed", None, answer.message
-        else:
-            raise wrong_answer(hook, answer, "ToolOutput or ToolFailure")
-
-
-async def _observed(episode: Episode, on_output: Any, result: ToolResultContext[Any]) -> None:
-    """Tell the application, before the output is written or reaches the model (A-TOOL-5)."""
-    run = result.run
-    answer = on_output(
-        ObservedOutput(
-            run.runtime_context, run.identity, run.client_data, run.thread_id, run.signal,
-            result.input, result.output, ObservedTool(result.tool), ObservedCall(result.call_id),
+async def _run_body(
+    episode: Episode,
+    planned: PlannedCall,
+    tool: ToolDefinition[Any],
+    config: AgentToolConfig[Any],
+) -> object:
+    call, run = planned.call, episode.context
+    context: Any = run.runtime_context
+    if config.map_context is not None:
+        context = config.map_context(behavior_input(episode))
+        if inspect.isawaitable(context):
+            context = await context
+    if tool.context is not None and not isinstance(context, tool.context):
+        raise FatalToolError(
+            f"tool {call.tool!r} wants a {tool.context.__name__} as its context"
+            f" and got a {type(context).__name__}: give it map_context"
         )
-    )  # fmt: skip
-    if inspect.isawaitable(answer):
-        await answer
+    ctx = ToolContext(
+        context=context,
+        identity=run.identity,
+        client_data=run.client_data,
+        thread_id=run.thread_id,
+        run_id=run.id,
+        call_id=call.call_id,
+        idempotency_key=f"{run.id}:{call.call_id}",
+        capabilities=episode.agent.tool_capabilities[call.tool],
+        signal=run.signal,
+        host=CallHost(episode, call.tool, call.call_id),
+    )
+    if tool.spread:
+        body = partial(tool.execute, ctx, **planned.input)  # type: ignore[arg-type]  # a dict of arguments
+    else:
+        body = partial(tool.execute, ctx, planned.input)
+    output: object
+    if tool.is_async or tool.inline:
+        output = body()
+    else:
+        # An abandoned thread is told by the signal; waiting for it would make cancelling wait.
+        output = await anyio.to_thread.run_sync(
+            body, abandon_on_cancel=True, limiter=episode.tool_limiter()
+        )
+    if inspect.isawaitable(output):
+        output = await output
+    return output

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 import anyio
 
-from pai.ports import Store
+from pai.contexts import Records
+from pai.errors import LeaseLost
+from pai.ports import RecordScope, RunHold, Store
 from pai.protocol import Batch, Commit, Committed, Event, ThreadKey
 
 __all__ = ("Journal",)
@@ -38,8 +40,8 @@ class Journal:
     """
 
     __slots__ = (
-        "_done", "_failed", "_interval", "_last", "_pending", "_publish", "_sleeping", "_spawn",
-        "_store", "_writing", "fence", "key", "more", "run_id",
+        "_done", "_ended", "_failed", "_interval", "_last", "_pending", "_publish", "_sleeping",
+        "_spawn", "_store", "_writing", "fence", "key", "more", "run_id",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +66,7 @@ class Journal:
         self._sleeping = False
         self._done: anyio.Event | None = None
         self._failed: Exception | None = None
+        self._ended = False
         self._last = 0.0
         self._interval = COALESCE
 
@@ -85,14 +88,26 @@ class Journal:
         if self._pending:
             events = [*self._pending, *events]
             self._pending = []
-        self._publish(
-            self.key, await self._store.append(self.key, self.run_id, self.fence, events)
-        )
+        self._publish(self.key, await self._store.append(self.key, self.run_id, self.fence, events))
 
-    def add(self, events: list[Event]) -> None:
-        """Send on events from code that cannot wait."""
+    def check(self) -> None:
+        """
+        See that more can be written.
+
+        Raises:
+            LeaseLost: The run has ended, or is not ours any more.
+        """
         if self._failed is not None:
             raise self._failed
+
+    def add(self, events: list[Event]) -> None:
+        """
+        Send on events from code that cannot wait.
+
+        Raises:
+            LeaseLost: The run has ended, or is not ours any more.
+        """
+        self.check()
         self._pending += events
         if not (self._writing or self._sleeping):
             self._sleeping = True
@@ -112,7 +127,7 @@ class Journal:
             try:
                 batch = await self._store.append(self.key, self.run_id, self.fence, events)
                 self._publish(self.key, batch)
-            except Exception as error:  # noqa: BLE001  # the run's own task raises it
+            except Exception as error:  # the run's own task raises it
                 self._failed = error
             finally:
                 self._writing = False
@@ -133,16 +148,34 @@ class Journal:
         Raises:
             LeaseLost: The run is not ours any more.
         """
+        if not self._store.durable:
+            return await self._commit(change)
+        # What is written is told, also to a run that is cancelled at this moment.
+        with anyio.CancelScope(shield=True):
+            committed = await self._commit(change)
+        return committed  # noqa: RET504  # mypy: a scope may swallow what it holds
+
+    async def _commit(self, change: Commit) -> Committed:
         while self._writing:
             if self._done is None:
                 self._done = anyio.Event()
             await self._done.wait()
-        if self._failed is not None:
-            raise self._failed
+        self.check()
         if self._pending:
             change.events = [*self._pending, *change.events]
             self._pending = []
         committed = await self._store.commit(self.key, self.run_id, self.fence, change)
-        self.more = committed.more
+        if change.end is not None:
+            self.more = committed.more
+            self._ended = True
+            self._failed = LeaseLost(f"run {self.run_id!r} has ended: nothing more is written")
         self._publish(self.key, committed.batch)
         return committed
+
+    def records_of(self, plugin: str) -> Records:
+        """A plugin's rows of the thread, fenced as long as the run has not ended (R-42)."""
+        scope = RecordScope(self.key.partition, plugin, self.key.thread_id)
+        return Records(self._store, scope, self._hold)
+
+    def _hold(self) -> RunHold | None:
+        return None if self._ended else RunHold(self.key, self.run_id, self.fence)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
+import copy
 from typing import Any
 
-from pai.contexts import DenyCall, ReplaceInput, SkipCall, ToolCallContext, ToolResultContext
+from pai.contexts import (
+    DenyCall,
+    ReplaceInput,
+    SkipCall,
+    StepContext,
+    ToolCallContext,
+    renew,
+)
 from pai.definition import ToolDefinition
 from pai.errors import Fault, InvalidInput
-from pai.lifecycle import broken_hook
-from pai.loop._episode import Episode, wrong_answer
-from pai.loop._request import is_enabled
-from pai.protocol import ToolCall
+from pai.lifecycle import next_answer, wrong_answer
+from pai.loop._episode import Episode
+from pai.protocol import CallOutcome, ToolCall
 from pai.schema import JsonValue
 
 __all__ = ("PlannedCall", "plan_call")
@@ -23,121 +29,122 @@ class PlannedCall:
 
     Attributes:
         call: What the model sent.
-        context: What hooks see; its input is final.
+        context: What hooks are shown.
         tool: The tool to run; ``None`` if nothing runs.
-        result: How it has ended already, if nothing runs.
-        stored_input: The input as JSON, as it is stored and executed.
+        input: The checked input it runs with.
+        stored_input: The same as JSON, as it is stored.
+        outcome: How it has ended already, if nothing runs.
+        output: What was given for an output, if nothing runs.
+        error: What the model is told, if nothing runs.
     """
 
-    __slots__ = ("call", "context", "judged", "result", "stored_input", "tool")
+    __slots__ = (
+        "call", "context", "error", "input", "outcome", "output", "stored_input", "tool",
+    )  # fmt: skip
 
     def __init__(self, call: ToolCall, context: ToolCallContext[Any]) -> None:
         self.call = call
         self.context = context
         self.tool: ToolDefinition[Any] | None = None
-        self.result: ToolResultContext[Any] | None = None
+        self.input: object = None
         self.stored_input: JsonValue = call.input
-        # Hooks have a say only on calls that reached the policy, or failed on their own input.
-        self.judged = True
+        self.outcome: CallOutcome | None = None
+        self.output: object = None
+        self.error: str | None = None
 
-    def settle(self, outcome: Any, *, output: JsonValue = None, error: str | None = None) -> None:
-        """Nothing runs: this is how it ended."""
-        self.tool = None
-        self.result = ToolResultContext(self.context, outcome, output, error)
+    def fail(self, error: str) -> PlannedCall:
+        """Nothing runs: the model is told *error*."""
+        self.outcome, self.error, self.tool = "failed", error, None
+        return self
+
+    def take(self, value: object, stored: JsonValue) -> None:
+        """This is the input from now on."""
+        self.input, self.stored_input = value, stored
+        renew(self.context, input=value, raw_input=stored)
 
 
 def _issues(faults: tuple[Fault, ...]) -> str:
     return "The input does not fit the tool's schema: " + "; ".join(map(str, faults))
 
 
-async def plan_call(episode: Episode, step_index: int, call: ToolCall) -> PlannedCall:
+async def plan_call(episode: Episode, step: StepContext[Any], call: ToolCall) -> PlannedCall:
     """Parse, look up, check, rewrite, judge: in this order, and no further than it gets."""
-    agent = episode.agent
-    context = ToolCallContext(
-        episode.context, step_index, call.tool, call.call_id, call.input, call.input
+    context: ToolCallContext[Any] = ToolCallContext(
+        episode.context, step.index, call.tool, call.call_id, call.input, call.input
     )
     planned = PlannedCall(call, context)
-    config = agent.definition.tools.get(call.tool)
     if call.raw is not None:
-        planned.settle("failed", error="The input is no valid JSON. Send one JSON object.")
-        return planned
+        return planned.fail("The input is no valid JSON. Send one JSON object.")
+    config = episode.agent.definition.tools.get(call.tool)
+    offered = [spec.name for spec in step.request.tools]
     if config is None:
-        known = ", ".join(agent.definition.tools) or "none"
-        planned.settle("failed", error=f"There is no tool named {call.tool!r}. Tools: {known}.")
-        return planned
-    if not _selected(episode, call.tool) or not await is_enabled(episode, config.enabled):
-        planned.settle("failed", error=f"The tool {call.tool!r} is not available now.")
-        return planned
+        known = ", ".join(offered) or "none"
+        return planned.fail(f"There is no tool named {call.tool!r}. Tools: {known}.")
+    if call.tool not in offered:
+        # Disabled, or left out by a patch: a stale or forged call does not run it (A-TOOL-3).
+        return planned.fail(f"The tool {call.tool!r} is not available now.")
     tool = config.tool
     try:
-        context.input = tool.input.parse(call.input, at="input")
+        planned.take(*_checked(tool, call.input))
     except InvalidInput as error:
-        if call.input is not None:
-            planned.settle("failed", error=_issues(error.faults))
-            return planned
-        # Null where the schema refuses null counts as an empty object.
-        try:
-            context.input = tool.input.parse({}, at="input")
-        except InvalidInput as again:
-            planned.settle("failed", error=_issues(again.faults))
-            return planned
-        planned.stored_input = context.raw_input = {}
+        return planned.fail(_issues(error.faults))
     planned.tool = tool
-    if agent.chains.rewrite_tool_input:
+    chains = episode.agent.chains
+    if chains.rewrite_tool_input:
         await _rewrite(episode, planned, tool)
-        if planned.result is not None:
-            return planned
-    if agent.chains.before_tool_call:
+    if planned.outcome is None and chains.before_tool_call:
         await _judge(episode, planned)
     return planned
 
 
-def _selected(episode: Episode, name: str) -> bool:
-    patch = episode.patch
-    return patch is None or not patch.tools or name in patch.tools
+def _checked(tool: ToolDefinition[Any], value: JsonValue) -> tuple[object, JsonValue]:
+    """The input as the tool takes it, and as it is stored."""
+    try:
+        return tool.input.parse(value, at="input"), value
+    except InvalidInput:
+        if value is not None:
+            raise
+    # Null where the schema refuses null counts as an empty object.
+    return tool.input.parse({}, at="input"), {}
 
 
 async def _rewrite(episode: Episode, planned: PlannedCall, tool: ToolDefinition[Any]) -> None:
-    context = planned.context
-    for hook in episode.agent.chains.rewrite_tool_input:
-        try:
-            answer = hook.call(context)
-            if hook.is_async or inspect.isawaitable(answer):
-                answer = await answer
-        except Exception as error:
-            raise broken_hook(hook, error) from error
-        if answer is None:
-            continue
+    chain, at = episode.agent.chains.rewrite_tool_input, 0
+    while found := await next_answer(chain, at, planned.context):
+        at, hook, answer = found
         if not isinstance(answer, ReplaceInput):
-            raise wrong_answer(hook, answer, "ReplaceInput")
+            raise wrong_answer(hook, answer, "None or ReplaceInput")
         try:
-            context.input = tool.input.parse(answer.value, at="input")
+            value = tool.input.parse(answer.value, at="input")
         except InvalidInput as error:
-            planned.settle("failed", error=_issues(error.faults))
+            planned.fail(_issues(error.faults))
             return
-        planned.stored_input = context.raw_input = tool.input.dump(context.input)
+        planned.take(value, tool.input.dump(value))
 
 
 async def _judge(episode: Episode, planned: PlannedCall) -> None:
     """All are asked; the strictest answer wins, among equals the leftmost (R-23)."""
+    context, value, stored = planned.context, planned.input, planned.stored_input
+
+    def show_copy() -> None:
+        # What was allowed is what is executed, whatever a policy does to what it is shown.
+        if context.input is value or context.input != value or context.raw_input != stored:
+            renew(context, input=copy.deepcopy(value), raw_input=copy.deepcopy(stored))
+
+    show_copy()
     denied: DenyCall | None = None
     skipped: SkipCall | None = None
-    for hook in episode.agent.chains.before_tool_call:
-        try:
-            answer = hook.call(planned.context)
-            if hook.is_async or inspect.isawaitable(answer):
-                answer = await answer
-        except Exception as error:
-            raise broken_hook(hook, error) from error
-        if answer is None:
-            continue
+    chain, at = episode.agent.chains.before_tool_call, 0
+    while found := await next_answer(chain, at, context, after=show_copy):
+        at, hook, answer = found
         if isinstance(answer, DenyCall):
             denied = denied or answer
         elif isinstance(answer, SkipCall):
             skipped = skipped or answer
         else:
-            raise wrong_answer(hook, answer, "SkipCall or DenyCall")
+            raise wrong_answer(hook, answer, "None, SkipCall or DenyCall")
+    renew(context, input=value, raw_input=stored)
     if denied is not None:
-        planned.settle("denied", error=denied.message)
+        planned.outcome, planned.error, planned.tool = "denied", denied.message, None
     elif skipped is not None:
-        planned.settle("skipped", output=skipped.output)  # type: ignore[arg-type]  # checked when it settles
+        planned.outcome, planned.output, planned.tool = "skipped", skipped.output, None

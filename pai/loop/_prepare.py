@@ -5,53 +5,49 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from pai.contexts import AgentRef, Respond, RunContext, RunPatch, ThreadRef, merged
+from pai.contexts import (
+    AgentRef,
+    Respond,
+    RunContext,
+    RunPatch,
+    StepPatch,
+    ThreadRef,
+    merged,
+    renew,
+)
 from pai.definition import AgentBehaviorInput, ContextInput
-from pai.errors import Fault, InvalidInput
-from pai.lifecycle import broken_hook
-from pai.loop._episode import Episode, wrong_answer
+from pai.errors import DefinitionError, Fault, InvalidInput
+from pai.lifecycle import Hook, broken_hook, next_answer, wrong_answer
+from pai.loop._episode import Episode
 from pai.loop._history import repaired
+from pai.loop._host import HookHost
+from pai.loop._metadata import apply_patch, new_draft
+from pai.protocol import Message, ToolCallPart
 
-__all__ = ("behavior_input", "build_context", "prepare_run", "subset_faults")
+__all__ = ("behavior_input", "build_context", "check_contexts", "prepare_run", "take_patch")
 
 
 async def build_context(episode: Episode) -> None:
     """Build what hooks and tools are handed, from what is stored with the run (R-6)."""
-    definition = episode.agent.definition
     claimed = episode.claimed
     run, thread = claimed.run, claimed.thread
     request = run.request
-    identity: object = request.get("identity")
-    if definition.identity is not None and identity is not None:
-        identity = definition.identity.parse(identity, at="identity")
-    client_data: object = request.get("clientData")
-    if definition.client_data is not None:
-        client_data = definition.client_data.parse(
-            {} if client_data is None else client_data, at="client_data"
-        )
-    runtime_context: Any = None
-    if definition.runtime_context is not None:
-        runtime_context = definition.runtime_context(
-            ContextInput(identity, client_data, thread.key.thread_id, episode.signal)
-        )
-        if inspect.isawaitable(runtime_context):
-            runtime_context = await runtime_context
-    episode.messages = repaired(claimed.messages)
-    episode.history_length = len(episode.messages)
+    episode.read_history(repaired(claimed.messages))
     for message in episode.messages:
         if message.run_id == run.id:
             # A takeover goes on in the same run: its calls keep their ids.
             episode.call_ids.update(
-                [part.call_id for part in message.parts if hasattr(part, "call_id")]
+                [part.call_id for part in message.parts if type(part) is ToolCallPart]
             )
     options = request.get("options")
-    episode.context = RunContext(
-        runtime_context=runtime_context,
-        identity=identity,
-        client_data=client_data,
+    # It is there before anything of the application's can fail: observers are told in any case.
+    context: RunContext[Any] = RunContext(
+        runtime_context=None,
+        identity=request.get("identity"),
+        client_data=request.get("clientData"),
         thread_id=thread.key.thread_id,
         signal=episode.signal,
-        agent=AgentRef(definition.name, definition.version),
+        agent=AgentRef(episode.agent.definition.name, episode.agent.definition.version),
         id=run.id,
         operation=run.operation,
         metadata=run.metadata,
@@ -61,20 +57,65 @@ async def build_context(episode: Episode) -> None:
         parent_run_id=run.parent_run_id,
         options=options if isinstance(options, dict) else {},
         thread=ThreadRef(
-            thread.key.thread_id, thread.title, thread.title_source, thread.metadata,
+            thread.key.thread_id,
+            thread.title,
+            thread.title_source,
+            thread.metadata,
             thread.created_at,
         ),
         input=_input(episode),
-        messages=episode.messages,
-        host=episode,
-    )  # fmt: skip
+        host=HookHost(episode),
+    )
+    episode.context = context
+    new_draft(episode, 0)
+    await _fill(episode, context)
 
 
-def _input(episode: Episode) -> Any:
+async def _fill(episode: Episode, context: RunContext[Any]) -> None:
+    """Put in what the application's classes and ``runtime_context`` make of the request."""
+    definition = episode.agent.definition
+    identity, client_data = context.identity, context.client_data
+    if definition.identity is not None and identity is not None:
+        identity = definition.identity.parse(identity, at="identity")
+    if definition.client_data is not None:
+        client_data = definition.client_data.parse(
+            {} if client_data is None else client_data, at="client_data"
+        )
+    renew(context, identity=identity, client_data=client_data)
+    if definition.runtime_context is None:
+        return
+    made: Any = definition.runtime_context(
+        ContextInput(identity, client_data, context.thread_id, episode.signal)
+    )
+    renew(context, runtime_context=await made if inspect.isawaitable(made) else made)
+
+
+def _input(episode: Episode) -> Message | None:
     for message in reversed(episode.messages):
         if message.run_id == episode.claimed.run.id and message.role == "user":
             return message
     return None
+
+
+def check_contexts(episode: Episode) -> None:
+    """
+    See that each tool that names the class of its context gets one (A-TOOL-4).
+
+    Raises:
+        DefinitionError: The agent's context is of another class and there is no ``map_context``.
+    """
+    context = episode.context.runtime_context
+    faults = [
+        Fault(
+            f"tools.{name}",
+            f"wants a {wanted.__name__} as its context, and the agent's is a"
+            f" {type(context).__name__}: give it map_context",
+        )
+        for name, wanted in episode.agent.contexts.items()
+        if not isinstance(context, wanted)
+    ]
+    if faults:
+        raise DefinitionError(faults, subject=f"agent {episode.agent.definition.name!r}")
 
 
 def behavior_input(episode: Episode) -> AgentBehaviorInput[Any]:
@@ -89,37 +130,58 @@ def behavior_input(episode: Episode) -> AgentBehaviorInput[Any]:
     )
 
 
-def subset_faults(episode: Episode, patch: Any) -> list[Fault]:
-    """Patches select among declared tools; they never bring one (A-TOOL-7)."""
-    definition = episode.agent.definition
-    faults = []
-    for field, known in (("tools", definition.tools), ("provider_tools", definition.provider_tools)):
-        for name in getattr(patch, field) or ():
-            if name not in known:
-                faults.append(Fault(f"{field}.{name}", "the agent declares no tool of this name"))
-    return faults
-
-
 async def prepare_run(episode: Episode) -> Respond | None:
     """Ask ``prepare_run`` of each plugin; the joined patch holds for the episode (R-31)."""
     context = episode.context
-    for hook in episode.agent.chains.prepare_run:
+    chain, at = episode.agent.chains.prepare_run, 0
+    while found := await next_answer(chain, at, context):
+        at, hook, answer = found
+        if isinstance(answer, Respond):
+            return answer
+        if not isinstance(answer, RunPatch):
+            raise wrong_answer(hook, answer, "None, RunPatch or Respond")
+        take_patch(episode, hook, answer)
+        episode.patch = merged(episode.patch, answer)
+        renew(context, patch=episode.patch)
+    return None
+
+
+def take_patch(episode: Episode, hook: Hook, patch: RunPatch | StepPatch) -> None:
+    """
+    Check what a patch selects, and take its metadata.
+
+    Raises:
+        PluginError: It selects what the agent does not declare, there is no such model, or metadata
+            does not fit; nothing of it is changed.
+    """
+    changes = patch.changes
+    if not _LOOKED_AT.isdisjoint(changes):
         try:
-            answer = hook.call(context)
-            if hook.is_async or inspect.isawaitable(answer):
-                answer = await answer
-            if answer is None:
-                continue
-            if isinstance(answer, RunPatch):
-                if faults := subset_faults(episode, answer):
-                    raise InvalidInput(faults, subject="RunPatch")
-                context.patch = merged(context.patch, answer)
-                continue
+            _check(episode, patch)
+            apply_patch(episode, patch)
         except Exception as error:
             raise broken_hook(hook, error) from error
-        if isinstance(answer, Respond):
-            episode.patch = context.patch
-            return answer
-        raise wrong_answer(hook, answer, "RunPatch or Respond")
-    episode.patch = context.patch
-    return None
+
+
+_LOOKED_AT = frozenset(
+    {
+        "model", "tools", "provider_tools", "run_metadata", "thread_metadata", "message_metadata",
+    }
+)  # fmt: skip
+
+
+def _check(episode: Episode, patch: RunPatch | StepPatch) -> None:
+    definition, changes = episode.agent.definition, patch.changes
+    faults = []
+    for field, known in (
+        ("tools", definition.tools),
+        ("provider_tools", definition.provider_tools),
+    ):
+        # Patches select among declared tools; they never bring one (A-TOOL-7).
+        for name in changes.get(field, ()):
+            if name not in known:
+                faults.append(Fault(f"{field}.{name}", "the agent declares no tool of this name"))
+    if faults:
+        raise InvalidInput(faults, subject=type(patch).__name__)
+    if "model" in changes:
+        episode.resolve(changes["model"])

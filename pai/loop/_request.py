@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import inspect
+from operator import attrgetter
 from typing import Any
 
 import attrs
 
-from pai.contexts import UNSET, Respond, StepContext, StepPatch, merged
+from pai.contexts import UNSET, Respond, StepContext, StepPatch, Unset, renew
 from pai.definition import ModelSelection
-from pai.errors import InvalidInput
-from pai.lifecycle import broken_hook
+from pai.lifecycle import next_answer, wrong_answer
 from pai.loop._agent import as_instructions
-from pai.loop._episode import Episode, wrong_answer
+from pai.loop._episode import Episode
 from pai.loop._history import repaired
-from pai.loop._prepare import behavior_input, subset_faults
+from pai.loop._prepare import behavior_input, take_patch
 from pai.ports import ModelDriver, ModelRequest
-from pai.protocol import ModelSettings, SystemMessage, ToolSpec
+from pai.protocol import SystemMessage, ToolSpec
 
 __all__ = ("build_request", "prepare_step")
 
@@ -26,24 +26,22 @@ async def select_model(episode: Episode) -> ModelSelection:
     if episode.selection is not None:
         return episode.selection
     patch = episode.patch
-    if patch is not None and patch.model is not UNSET:
-        selection = ModelSelection(patch.model)  # type: ignore[arg-type]  # it is set
+    source: Any = episode.agent.definition.model
+    if patch is not None and not isinstance(patch.model, Unset):
+        # A function is not asked; what a selection says besides the model stays.
+        kept = source if isinstance(source, ModelSelection) else ModelSelection(patch.model)
+        selection = attrs.evolve(kept, model=patch.model)
     else:
-        source = episode.agent.definition.model
         if not isinstance(source, (str, ModelSelection)) and not hasattr(source, "stream"):
-            chosen: Any = source(behavior_input(episode))  # type: ignore[operator]  # a function
-            source = await chosen if inspect.isawaitable(chosen) else chosen
-        selection = source if isinstance(source, ModelSelection) else ModelSelection(source)  # type: ignore[arg-type]  # checked by resolve
+            source = source(behavior_input(episode))
+            if inspect.isawaitable(source):
+                source = await source
+        selection = source if isinstance(source, ModelSelection) else ModelSelection(source)
     if patch is not None:
-        if patch.model_settings is not UNSET:
+        if not isinstance(patch.model_settings, Unset):
             selection = attrs.evolve(selection, model_settings=patch.model_settings)
-        if patch.provider_options is not UNSET:
+        if not isinstance(patch.provider_options, Unset):
             selection = attrs.evolve(selection, provider_options=patch.provider_options)
-    settings = selection.model_settings
-    if type(settings) is not ModelSettings:
-        # Only what ModelSettings names goes on: nothing about transport (A-MODEL-2).
-        allowed = {field.name: getattr(settings, field.name) for field in attrs.fields(ModelSettings)}
-        selection = attrs.evolve(selection, model_settings=ModelSettings(**allowed))
     episode.selection = attrs.evolve(selection, model=episode.resolve(selection.model))
     return episode.selection
 
@@ -83,7 +81,9 @@ async def is_enabled(episode: Episode, enabled: Any) -> bool:
     return bool(await answer if inspect.isawaitable(answer) else answer)
 
 
-async def build_request(episode: Episode, *, model: ModelDriver | str | None = None) -> ModelRequest:
+async def build_request(
+    episode: Episode, *, model: ModelDriver | str | None = None
+) -> ModelRequest:
     """
     The request of a step, before its hooks.
 
@@ -119,49 +119,43 @@ async def build_request(episode: Episode, *, model: ModelDriver | str | None = N
 
 async def prepare_step(episode: Episode, step: StepContext[Any]) -> Respond | None:
     """Ask ``prepare_model_step`` of each plugin; each sees the request as it is by then."""
-    for hook in episode.agent.chains.prepare_model_step:
-        try:
-            answer = hook.call(step)
-            if hook.is_async or inspect.isawaitable(answer):
-                answer = await answer
-            if answer is None:
-                continue
-            if isinstance(answer, StepPatch):
-                if faults := subset_faults(episode, answer):
-                    raise InvalidInput(faults, subject="StepPatch")
-                step.request = _patched(episode, step.request, answer)
-                step.patch = merged(step.patch, answer)
-                continue
-        except Exception as error:
-            raise broken_hook(hook, error) from error
+    chain, at = episode.agent.chains.prepare_model_step, 0
+    while found := await next_answer(chain, at, step):
+        at, hook, answer = found
         if isinstance(answer, Respond):
             return answer
-        raise wrong_answer(hook, answer, "StepPatch or Respond")
+        if not isinstance(answer, StepPatch):
+            raise wrong_answer(hook, answer, "None, StepPatch or Respond")
+        take_patch(episode, hook, answer)
+        renew(step, request=_patched(episode, step.request, answer))
     return None
+
+
+_FIELDS = tuple([field.name for field in attrs.fields(ModelRequest)])
+_values = attrgetter(*_FIELDS)
+_AT = {name: index for index, name in enumerate(_FIELDS)}
+_AT["model_settings"] = _AT["settings"]
 
 
 def _patched(episode: Episode, request: ModelRequest, patch: StepPatch) -> ModelRequest:
     """The request with what the patch sets."""
-    changes: dict[str, Any] = {}
-    if patch.model is not UNSET:
-        changes["model"] = episode.resolve(patch.model)  # type: ignore[arg-type]  # it is set
-    if patch.model_settings is not UNSET:
-        changes["settings"] = patch.model_settings
-    if patch.provider_options is not UNSET:
-        changes["provider_options"] = patch.provider_options
-    if patch.instructions is not UNSET:
-        changes["instructions"] = as_instructions(patch.instructions)
-    if patch.messages is not UNSET:
-        changes["messages"] = tuple(repaired(patch.messages))  # type: ignore[arg-type]  # it is set
-    if patch.tools is not UNSET:
-        offered = {spec.name for spec in request.tools}
-        changes["tools"] = episode.agent.specs(frozenset(offered.intersection(patch.tools)))  # type: ignore[arg-type]  # it is set
-    if patch.provider_tools is not UNSET:
-        wanted = set(patch.provider_tools)  # type: ignore[arg-type]  # it is set
-        declared = episode.agent.definition.provider_tools
-        have = set(request.provider_tools)
-        changes["provider_tools"] = tuple(
-            [item for name, item in declared.items() if name in wanted and item in have]
-        )
-    return attrs.evolve(request, **changes) if changes else request
-
+    # Not attrs.evolve: it costs five times as much, and there may be many patches a step.
+    values = list(_values(request))
+    for name, value in patch.changes.items():
+        if name == "instructions":
+            value = as_instructions(value)
+        elif name == "model":
+            value = episode.resolve(value)
+        elif name == "messages":
+            value = tuple(repaired(value))
+        elif name == "tools":
+            offered = {spec.name for spec in request.tools}
+            value = episode.agent.specs(frozenset(offered.intersection(value)))
+        elif name == "provider_tools":
+            declared = episode.agent.definition.provider_tools
+            chosen = {id(declared[tool]) for tool in value}
+            value = tuple([item for item in request.provider_tools if id(item) in chosen])
+        elif name not in _AT:
+            continue  # metadata is no part of a request
+        values[_AT[name]] = value
+    return ModelRequest(*values)

@@ -6,17 +6,19 @@ from typing import Any
 
 import anyio
 
-from pai.contexts import UNSET, Respond, RunOutcome, StepContext
+from pai.contexts import UNSET, Respond, StepContext
 from pai.errors import LeaseLost
+from pai.lifecycle import is_stray
 from pai.loop._episode import Episode
+from pai.loop._metadata import new_draft
 from pai.loop._observe import observe
-from pai.loop._prepare import build_context, prepare_run
+from pai.loop._prepare import build_context, check_contexts, prepare_run
 from pai.loop._request import build_request, prepare_step
-from pai.loop._settle import end_of, failure, finished_event
-from pai.loop._step import metadata_of, model_step, partial_step
-from pai.loop._stream import synthetic
+from pai.loop._settle import end_of, failure, settle, tell_end
+from pai.loop._step import model_step
+from pai.loop._synthetic import synthetic
 from pai.loop._takeover import settle_left_open
-from pai.protocol import Commit, RunEnd, StepReset, part_from_json
+from pai.protocol import RunEnd, StepReset, part_from_json
 
 __all__ = ("one_run",)
 
@@ -38,28 +40,29 @@ async def one_run(episode: Episode) -> RunEnd:
         LeaseLost: Another worker has the run; nothing was settled.
     """
     try:
-        await _begin(episode)
-        respond = _answered_already(episode) or await prepare_run(episode)
-        await _keep_run_patch(episode)
-        end = await (_answer(episode, respond) if respond else _loop(episode))
+        end = await _work(episode)
     except LeaseLost:
         raise
-    except anyio.get_cancelled_exc_class():
-        if episode.signal.is_set():
-            with anyio.CancelScope(shield=True):
-                end = await _settle(
-                    episode, end_of(episode, "cancelled", reason=episode.signal.reason)
-                )
-                await _tell(episode, end)
-        raise
-    except Exception as error:  # noqa: BLE001  # whatever it is, the run must settle
-        run = episode.claimed.run
-        episode.report(error, {"run_id": run.id, "thread_id": episode.journal.key.thread_id})
-        end = await _settle(
-            episode, end_of(episode, "failed", error=failure(error, run.id))
-        )
-    await _tell(episode, end)
+    except Exception as error:  # whatever it is, the run must settle
+        end = await _fail(episode, error)
+    except anyio.get_cancelled_exc_class() as error:
+        if not is_stray(error):
+            if episode.signal.is_set():
+                await _cancel(episode)
+            raise
+        end = await _fail(episode, error)
+    await tell_end(episode, end)
     return end
+
+
+async def _work(episode: Episode) -> RunEnd:
+    await _begin(episode)
+    respond = _answered_already(episode) or await prepare_run(episode)
+    await episode.go_on()
+    await episode.flush()
+    if respond is not None:
+        return await _answer(episode, respond)
+    return await _loop(episode)
 
 
 async def _begin(episode: Episode) -> None:
@@ -67,9 +70,11 @@ async def _begin(episode: Episode) -> None:
         # What the former worker had streamed of its step is void (R-13).
         episode.journal.hold(StepReset("takeover"))
         await settle_left_open(episode)
-    await build_context(episode)
-    if chain := episode.agent.chains.run_started:
-        await observe(episode, chain, episode.context)
+    try:
+        await build_context(episode)
+    finally:
+        if chain := episode.agent.chains.run_started:
+            await observe(episode, chain, episode.context)
 
 
 def _answered_already(episode: Episode) -> Respond | None:
@@ -79,24 +84,10 @@ def _answered_already(episode: Episode) -> Respond | None:
         return None
     parts: Any = stored["parts"]
     return Respond(
-        tuple([part_from_json(part) for part in parts]), str(stored["outcome"]), stored["reason"]  # type: ignore[arg-type]  # as it was stored
+        tuple([part_from_json(part) for part in parts]),
+        str(stored["outcome"]),
+        stored["reason"],  # type: ignore[arg-type]  # as it was stored
     )
-
-
-async def _keep_run_patch(episode: Episode) -> None:
-    patch = episode.patch
-    if patch is None:
-        return
-    change = Commit()
-    episode.begin_message()
-    episode.write_metadata(
-        change,
-        metadata_of(patch, "run_metadata"),
-        metadata_of(patch, "thread_metadata"),
-        None,
-    )
-    if change.events or change.run_metadata or change.thread_metadata:
-        await episode.journal.commit(change)
 
 
 async def _answer(episode: Episode, respond: Respond) -> RunEnd:
@@ -108,54 +99,60 @@ async def _answer(episode: Episode, respond: Respond) -> RunEnd:
     return await _respond(episode, StepContext(episode.context, 0, request, episode.usage), respond)
 
 
-async def _respond(episode: Episode, step: StepContext[object], respond: Respond) -> RunEnd:
-    episode.step_index = step.index
-    if not episode.message_id or episode.last_message is not None:
-        episode.begin_message()
-    end = await model_step(episode, step, source=synthetic(respond.parts), respond=respond)
+async def _respond(episode: Episode, step: StepContext[Any], respond: Respond) -> RunEnd:
+    source = synthetic(episode, respond.parts)
+    end = await model_step(episode, step, source=source, respond=respond)
     assert end is not None
     return end
 
 
 async def _loop(episode: Episode) -> RunEnd:
     """Steps, until the model calls no more tools."""
+    check_contexts(episode)
     limit = episode.agent.definition.max_steps
     patch = episode.patch
     if patch is not None and patch.max_steps is not UNSET:
         limit = patch.max_steps  # type: ignore[assignment]  # it is set
     context = episode.context
-    first = metadata_of(patch, "message_metadata")
     for index in range(limit):
-        episode.step_index = index
-        episode.begin_message()
-        if index == 0 and first is not None:
-            await episode.update_metadata(None, None, first)
+        if index:
+            new_draft(episode, index)
         step = StepContext(context, index, await build_request(episode), episode.usage)
         respond = None
         if episode.agent.chains.prepare_model_step:
             respond = await prepare_step(episode, step)
+            await episode.go_on()
         if respond is not None:
             return await _respond(episode, step, respond)
         end = await model_step(episode, step)
         if end is not None:
             return end
-    return await _settle(episode, end_of(episode, "completed", stop_reason="max_steps"))
+    return await settle(episode, end_of(episode, "completed", stop_reason="max_steps"))
 
 
-async def _settle(episode: Episode, end: RunEnd) -> RunEnd:
-    """Commit the end, and with it whatever was left open."""
-    change = Commit(end=end)
-    partial_step(episode, change)
-    change.events.append(finished_event(episode, end))
-    await episode.journal.commit(change)
+async def _fail(episode: Episode, error: BaseException) -> RunEnd:
+    """Settle a run that raised; one that was cancelled meanwhile is cancelled (R-35)."""
+    run = episode.claimed.run
+    episode.report(error, {"run_id": run.id, "thread_id": episode.journal.key.thread_id})
+    if episode.ended is not None:
+        return episode.ended
+    if episode.signal.is_set():
+        end = _cancelled(episode)
+    else:
+        end = end_of(episode, "failed", error=failure(error, run.id))
+    with anyio.CancelScope(shield=True):
+        await settle(episode, end)
     return end
 
 
-async def _tell(episode: Episode, end: RunEnd) -> None:
-    chain = episode.agent.chains.run_settled
-    if chain and hasattr(episode, "context"):
-        result = RunOutcome(
-            end.status, end.outcome, end.reason, end.stop_reason, episode.usage, end.error
-        )
-        await observe(episode, chain, episode.context, result)
+async def _cancel(episode: Episode) -> None:
+    """Settle a run that was cancelled; one whose end is committed has that end."""
+    end = episode.ended or _cancelled(episode)
+    if episode.ended is None:
+        with anyio.CancelScope(shield=True):
+            await settle(episode, end)
+    await tell_end(episode, end)
 
+
+def _cancelled(episode: Episode) -> RunEnd:
+    return end_of(episode, "cancelled", reason=episode.signal.reason)

@@ -1,26 +1,36 @@
-"""How a run ends."""
+"""How a run ends, and what is kept of a step that its end cuts short (R-14)."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
-from pai.errors import (
-    FatalToolError,
-    ModelError,
-    PluginError,
+import attrs
+
+from pai.contexts import RunOutcome, ToolCallContext, ToolResultContext
+from pai.errors import FatalToolError, ModelError, PluginError
+from pai.loop._draft import public
+from pai.loop._episode import Episode
+from pai.loop._history import INTERRUPTED
+from pai.loop._observe import observe_end
+from pai.protocol import (
+    CallError,
+    CallOutcome,
+    Commit,
+    Event,
+    MessagePart,
+    RunEnd,
+    RunFinished,
+    StepFinished,
+    ToolCallPart,
 )
-from pai.loop._episode import Episode, public
-from pai.protocol import RunEnd, RunFinished
 from pai.schema import JsonObject
 
-__all__ = ("end_of", "failure", "finished_event")
+__all__ = ("end_of", "failure", "finished_event", "left_out", "settle", "tell_end", "unjudged")
 
 
 def failure(error: BaseException, run_id: str) -> JsonObject:
-    """
-    What a client is told of an error: a code and a sentence of ours, nothing of its text (A-RUN-3).
-    """
+    """What a client is told of an error: a code and a sentence of ours, none of its text (A-RUN-3)."""
     if isinstance(error, ModelError):
         code, message = error.code, "The model could not answer."
     elif isinstance(error, PluginError):
@@ -55,6 +65,8 @@ def end_of(
 
 def finished_event(episode: Episode, end: RunEnd) -> RunFinished:
     """The one terminal event."""
+    context = getattr(episode, "context", None)
+    metadata = episode.claimed.run.metadata if context is None else context.metadata
     return RunFinished(
         end.status,
         end.outcome,
@@ -62,7 +74,86 @@ def finished_event(episode: Episode, end: RunEnd) -> RunFinished:
         end.stop_reason,
         end.usage,
         end.error,
-        public(episode.context.metadata) if hasattr(episode, "context") else {},
+        public(metadata),
         end.finished_at,
     )
 
+
+def left_out(
+    parts: list[MessagePart], outcome: CallOutcome, error: str, events: list[Event]
+) -> list[MessagePart]:
+    """The parts, with the calls that are open settled as *outcome*, and the events that say so."""
+    out: list[MessagePart] = []
+    for part in parts:
+        if isinstance(part, ToolCallPart) and part.outcome is None:
+            events.append(CallError(part.call_id, error, outcome))
+            part = attrs.evolve(part, outcome=outcome, error=error)
+        out.append(part)
+    return out
+
+
+async def settle(episode: Episode, end: RunEnd) -> RunEnd:
+    """
+    Commit the end, and with it what there is of the step under way.
+
+    Open text is closed, and each open call gets an "interrupted" result (R-14, R-29).
+    """
+    change = Commit(end=end)
+    draft = episode.draft
+    interrupted: list[ToolCallPart] = []
+    if draft.message is None:
+        if draft.assembly is not None:
+            change.events += draft.assembly.close()
+        before = draft.parts()
+        parts = left_out(before, "interrupted", INTERRUPTED, change.events)
+        interrupted = _changed(before, parts)
+        if parts:
+            change.events = [*draft.begin(), *change.events]
+            change.message = draft.as_message(parts)
+            reason: Literal["error", "other"] = "error" if end.status == "failed" else "other"
+            change.events.append(StepFinished(draft.index, reason))
+    else:
+        interrupted = [
+            part
+            for part in draft.message.parts
+            if isinstance(part, ToolCallPart) and part.call_id in episode.open_calls
+        ]
+        change.message = draft.take()
+    settled = []
+    for record in episode.open_calls.values():
+        settled.append(
+            attrs.evolve(record, status="settled", outcome="interrupted", error=INTERRUPTED)
+        )
+        change.events.append(CallError(record.call_id, INTERRUPTED, "interrupted"))
+    change.calls = tuple(settled)
+    change.events.append(finished_event(episode, end))
+    await episode.commit(change)
+    if chain := episode.agent.chains.tool_settled:
+        for part in interrupted:
+            await observe_end(episode, chain, unjudged(episode, part, "interrupted", INTERRUPTED))
+    return end
+
+
+def _changed(before: list[MessagePart], after: list[MessagePart]) -> list[ToolCallPart]:
+    pairs = zip(before, after, strict=True)
+    return [new for old, new in pairs if new is not old and isinstance(new, ToolCallPart)]
+
+
+def unjudged(
+    episode: Episode, part: ToolCallPart, outcome: CallOutcome, error: str
+) -> ToolResultContext[Any]:
+    """The result of a call that no hook had a say on: only observers are shown it."""
+    call: ToolCallContext[Any] = ToolCallContext(
+        episode.context, episode.draft.index, part.tool, part.call_id, part.input, part.input
+    )
+    return ToolResultContext(call, outcome, None, error)
+
+
+async def tell_end(episode: Episode, end: RunEnd) -> None:
+    """Tell the observers that the run has ended."""
+    context = getattr(episode, "context", None)
+    if context is not None and (chain := episode.agent.chains.run_settled):
+        result = RunOutcome(
+            end.status, end.outcome, end.reason, end.stop_reason, episode.usage, end.error
+        )
+        await observe_end(episode, chain, context, result)

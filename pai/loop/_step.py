@@ -3,51 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from typing import Any
 
 import anyio
 import attrs
 
-from pai.contexts import Respond, StepContext, StepOutcome, StepPatch, Unset
-from pai.definition import MetadataPatch
-from pai.errors import IncompleteStream
+from pai.contexts import Respond, StepContext, StepOutcome
+from pai.loop._aside import check_stream_data
 from pai.loop._assemble import Assembly
 from pai.loop._episode import Episode
 from pai.loop._execute import run_calls
-from pai.loop._history import INTERRUPTED
-from pai.loop._observe import observe
+from pai.loop._layers import Layers
+from pai.loop._observe import observe, observe_end
 from pai.loop._plan import PlannedCall, plan_call
-from pai.loop._settle import end_of, finished_event
-from pai.loop._stream import Layers
+from pai.loop._settle import end_of, finished_event, left_out, unjudged
 from pai.protocol import (
-    CallError,
     CallRecord,
     Commit,
     Event,
-    Message,
     MessagePart,
     RunEnd,
     StepFinished,
-    StepStarted,
     StreamPart,
     ToolCall,
     ToolCallPart,
-    Usage,
 )
 
-__all__ = ("metadata_of", "model_step", "partial_step")
+__all__ = ("model_step",)
 
 TRUNCATED = "The call was cut off at the output limit and did not run. Write less and call again."
 """What the model is told of a call of a step that hit the output limit."""
 
 _CUT_OFF = frozenset({"length", "content-filter"})
-
-
-def metadata_of(patch: Any, field: str) -> MetadataPatch | None:
-    """A metadata patch, where one is set."""
-    value = None if patch is None else getattr(patch, field)
-    return None if isinstance(value, Unset) else value
+_LETTING_GO = 5.0
+"""Seconds that the layers of a failed step have to close."""
 
 
 async def model_step(
@@ -70,69 +59,54 @@ async def model_step(
         The end of the run, if this was its last step.
     """
     assembly = await _stream(episode, step, source)
+    await episode.go_on()
     finish = assembly.finish
     assert finish is not None
-    cut_off = finish.reason in _CUT_OFF
+    truncated = finish.reason in _CUT_OFF and bool(assembly.calls)
     planned: list[PlannedCall] = []
-    if not cut_off:
+    if not truncated:
         for call in assembly.calls:
-            planned.append(await plan_call(episode, step.index, call))
+            planned.append(await plan_call(episode, step, call))
+        await episode.go_on()
 
     change = Commit()
     parts = assembly.parts()
-    if cut_off and assembly.calls:
-        parts = _without_running(parts, assembly.calls, "truncated", TRUNCATED, change.events)
+    if truncated:
+        parts = left_out(parts, "truncated", TRUNCATED, change.events)
     elif planned:
         parts = _with_inputs(parts, planned, change.events)
-        change.calls = tuple(
-            [
-                CallRecord(
-                    item.call.call_id, episode.message_id, item.call.tool,
-                    "started" if item.tool is not None else "requested",
-                )
-                for item in planned
-            ]
-        )  # fmt: skip
+        change.calls = _records(episode, planned)
     usage = finish.usage
     if usage is not None:
         episode.usage = episode.usage + usage
-    patch: StepPatch | None = step.patch
-    episode.write_metadata(
-        change,
-        metadata_of(patch, "run_metadata"),
-        metadata_of(patch, "thread_metadata"),
-        metadata_of(patch, "message_metadata"),
-    )
-    message = Message(
-        episode.message_id,
-        "assistant",
-        tuple(parts),
-        episode.claimed.run.id,
-        datetime.now(UTC),
-        episode.message_metadata(),
-    )
-    change.message = message
+    draft = episode.draft
+    message = change.message = draft.as_message(parts)
     change.events.append(StepFinished(step.index, finish.reason, usage))
     end = None
-    if not planned and not (cut_off and assembly.calls):
-        end = _last(episode, finish.reason, respond)
-        change.end = end
+    if not planned and not truncated:
+        end = change.end = _last(episode, finish.reason, respond)
         change.events.append(finished_event(episode, end))
+    await episode.commit(change)
+    draft.committed(message)
     episode.open_calls = {record.call_id: record for record in change.calls}
-    await episode.journal.commit(change)
-    episode.assembly = None
-    episode.last_message = message
     episode.call_ids.update([call.call_id for call in assembly.calls])
     chains = episode.agent.chains
     if chains.step_finished:
-        await observe(
-            episode, chains.step_finished, step, StepOutcome(finish.reason, usage, message)
-        )
+        outcome = StepOutcome(finish.reason, usage, message)
+        tell = observe if end is None else observe_end
+        await tell(episode, chains.step_finished, step, outcome)
     if planned:
-        results = await run_calls(episode, planned, message.id)
-        message = _settled(message, results)
-        episode.last_message = message
-    episode.messages.append(message)
+        await episode.go_on()
+        await run_calls(episode, planned)
+        await episode.go_on()
+    elif truncated and chains.tool_settled:
+        for part in parts:
+            if isinstance(part, ToolCallPart) and part.outcome == "truncated":
+                result = unjudged(episode, part, "truncated", TRUNCATED)
+                await observe(episode, chains.tool_settled, result)
+    if draft.changed:
+        await episode.commit(Commit(message=draft.take()))
+    episode.end_step()
     return end
 
 
@@ -142,28 +116,24 @@ async def _stream(
     """Read the canonical stream of the step into the journal and the message."""
     model = step.request.model
     provider = model if isinstance(model, str) else model.provider
-    assembly = episode.assembly = Assembly(provider, episode.call_ids)
-    journal = episode.journal
-    journal.hold(StepStarted(step.index, episode.message_id))
+    journal, draft = episode.journal, episode.draft
+    for event in draft.begin():
+        journal.hold(event)
+    assembly = draft.open(provider, episode.call_ids, lambda data: check_stream_data(episode, data))
     layers = Layers(episode, step)
-    whole = False
     try:
         async for item in layers.open(source):
             events = assembly.feed(item if type(item) is list else [item])  # type: ignore[list-item]  # a part
             if events:
                 await journal.put(events)
-        whole = True
-    finally:
-        if whole:
-            await layers.aclose()
-        else:
-            # The layers are told, whatever became of us; each has a moment to let go.
-            with anyio.move_on_after(5, shield=True):
-                await layers.aclose()
+        await layers.aclose()
+    except BaseException:
+        # The layers are told, whatever became of us; each has a moment to let go.
+        with anyio.move_on_after(_LETTING_GO, shield=True):
+            await layers.abandon()
+        raise
     if assembly.finish is None:
-        raise IncompleteStream(
-            "the stream of a step ended without saying that it had finished", provider=provider
-        )
+        raise layers.unfinished(provider)
     events = assembly.close()
     if events:
         await journal.put(events)
@@ -177,6 +147,21 @@ def _last(episode: Episode, reason: str, respond: Respond | None) -> RunEnd:
             stop_reason="respond",
         )  # fmt: skip
     return end_of(episode, "completed", stop_reason=reason)
+
+
+def _records(episode: Episode, planned: list[PlannedCall]) -> tuple[CallRecord, ...]:
+    """The rows of the calls: *started* is committed before a body runs (R-12)."""
+    return tuple(
+        [
+            CallRecord(
+                item.call.call_id,
+                episode.draft.id,
+                item.call.tool,
+                "started" if item.tool is not None else "requested",
+            )
+            for item in planned
+        ]
+    )
 
 
 def _with_inputs(
@@ -197,73 +182,3 @@ def _with_inputs(
         out.append(attrs.evolve(part, input=item.stored_input))
         events.append(ToolCall(part.call_id, part.tool, item.stored_input))
     return out
-
-
-def _without_running(
-    parts: list[MessagePart],
-    calls: list[ToolCall],
-    outcome: Any,
-    error: str,
-    events: list[Event],
-) -> list[MessagePart]:
-    """The parts with these calls settled as *outcome*, and the events that say so."""
-    ids = {call.call_id for call in calls}
-    out: list[MessagePart] = []
-    for part in parts:
-        if isinstance(part, ToolCallPart) and part.outcome is None and part.call_id in ids:
-            events.append(CallError(part.call_id, error, outcome))
-            part = attrs.evolve(part, outcome=outcome, error=error)  # noqa: PLW2901  # the settled one
-        out.append(part)
-    return out
-
-
-def _settled(message: Message, results: dict[str, Any]) -> Message:
-    """The message with the results of its calls."""
-    parts: list[MessagePart] = []
-    for part in message.parts:
-        if isinstance(part, ToolCallPart) and part.call_id in results:
-            result = results[part.call_id]
-            parts.append(
-                attrs.evolve(
-                    part, outcome=result.outcome, output=result.output, error=result.error
-                )
-            )
-        else:
-            parts.append(part)
-    return attrs.evolve(message, parts=tuple(parts))
-
-
-def partial_step(episode: Episode, change: Commit) -> None:
-    """
-    Put what there is of an unfinished step into the change that ends the run (R-14, R-29).
-
-    Open text is closed; each open call gets an "interrupted" result.
-    """
-    assembly: Assembly | None = episode.assembly
-    if assembly is not None:
-        change.events += assembly.close()
-        parts = assembly.parts()
-        open_calls = [
-            ToolCall(part.call_id, part.tool)
-            for part in parts
-            if isinstance(part, ToolCallPart) and part.outcome is None
-        ]
-        parts = _without_running(parts, open_calls, "interrupted", INTERRUPTED, change.events)
-        if parts:
-            change.message = episode.last_message = Message(
-                episode.message_id,
-                "assistant",
-                tuple(parts),
-                episode.claimed.run.id,
-                datetime.now(UTC),
-                episode.message_metadata(),
-            )
-            reason = "error"
-            change.events.append(StepFinished(episode.step_index, reason, Usage()))
-    settled = []
-    for record in episode.open_calls.values():
-        settled.append(
-            attrs.evolve(record, status="settled", outcome="interrupted", error=INTERRUPTED)
-        )
-        change.events.append(CallError(record.call_id, INTERRUPTED, "interrupted"))
-    change.calls = (*change.calls, *settled)

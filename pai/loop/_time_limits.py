@@ -49,14 +49,14 @@ async def limits(
                 if left is None:
                     part = await anext(stream)
                 else:
-                    with anyio.fail_after(left):
+                    with anyio.move_on_after(left) as scope:
                         part = await anext(stream)
+                    if scope.cancelled_caught:
+                        raise ModelTimeout(
+                            f"the model sent nothing for {left:.3g} s", provider="model"
+                        )
             except StopAsyncIteration:
                 return
-            except TimeoutError:
-                raise ModelTimeout(
-                    f"the model sent nothing for {left:.3g} s", provider="model"
-                ) from None
             yield part
             wait = between
     finally:

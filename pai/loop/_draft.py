@@ -1,0 +1,154 @@
+"""The assistant message of a step, as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+import attrs
+
+from pai.loop._assemble import Assembly
+from pai.protocol import (
+    CallOutcome,
+    Data,
+    DataPart,
+    Event,
+    Message,
+    MessageMetadata,
+    MessagePart,
+    Metadata,
+    StepStarted,
+    ToolCallPart,
+    new_id,
+)
+from pai.schema import JsonObject, JsonValue
+
+__all__ = ("Draft", "Ending", "public")
+
+
+class Ending(Protocol):
+    """How a call ended."""
+
+    @property
+    def outcome(self) -> CallOutcome: ...
+
+    @property
+    def output(self) -> JsonValue: ...
+
+    @property
+    def error(self) -> str | None: ...
+
+
+class Draft:
+    """
+    The message of one step.
+
+    The first thing in it begins it: a part of the step's stream, or data that a hook writes before.
+    What is written beside the stream stands where it was shown. Once the step is committed, the
+    message still takes the results of its calls, and data that tools write.
+
+    Args:
+        run_id: The run.
+        index: The step.
+        bags: The message's metadata.
+
+    Attributes:
+        id: The message's id.
+        begun: The log knows of it.
+        assembly: What the stream has brought, while it is under way.
+        message: The message, once the step is committed.
+        changed: Data was written since; the store does not have it yet.
+    """
+
+    __slots__ = (
+        "_run_id", "assembly", "bags", "begun", "changed", "data", "id", "index", "message",
+    )  # fmt: skip
+
+    def __init__(self, run_id: str, index: int, bags: Metadata) -> None:
+        self._run_id: Final = run_id
+        self.index: Final = index
+        self.id: Final = new_id()
+        self.bags = bags
+        self.begun = False
+        self.assembly: Assembly | None = None
+        self.data: list[Data] = []
+        self.message: Message | None = None
+        self.changed = False
+
+    def begin(self) -> list[Event]:
+        """What the log is told of it first; nothing the second time."""
+        if self.begun:
+            return []
+        self.begun = True
+        started: list[Event] = [StepStarted(self.index, self.id)]
+        if self.bags.public:
+            started.append(MessageMetadata(self.id, public(self.bags)))
+        return started
+
+    def open(self, provider: str, used: set[str], check: Callable[[Data], None]) -> Assembly:
+        """Take in a stream; see :class:`Assembly`."""
+        self.assembly = Assembly(provider, used, self.data, check)
+        return self.assembly
+
+    def add(self, data: Data) -> None:
+        """Keep a data part; it replaces one of the same name and id (A-UI-1)."""
+        if self.message is not None:
+            self.message = _with_data(self.message, data)
+            self.changed = True
+        elif self.assembly is not None:
+            self.assembly.write(data)
+        else:
+            self.data.append(data)
+
+    def parts(self) -> list[MessagePart]:
+        """What it holds so far, while the step is not committed."""
+        if self.assembly is not None:
+            return self.assembly.parts()
+        return Assembly("", set(), self.data).parts() if self.data else []
+
+    def as_message(self, parts: list[MessagePart]) -> Message:
+        """The message, of these parts."""
+        return Message(
+            self.id, "assistant", tuple(parts), self._run_id, datetime.now(UTC), self.bags
+        )
+
+    def committed(self, message: Message) -> None:
+        """The step is in the store, with this message."""
+        self.message = message
+        self.assembly = None
+
+    def settle(self, call_id: str, end: Ending) -> None:
+        """Put the end of a call into the committed message."""
+        assert self.message is not None
+        parts = [
+            attrs.evolve(part, outcome=end.outcome, output=end.output, error=end.error)
+            if type(part) is ToolCallPart and part.call_id == call_id
+            else part
+            for part in self.message.parts
+        ]
+        self.message = attrs.evolve(self.message, parts=tuple(parts))
+
+    def take(self) -> Message | None:
+        """The message as it is to be stored again, if it has changed."""
+        if not self.changed or self.message is None:
+            return None
+        self.changed = False
+        return attrs.evolve(self.message, metadata=self.bags)
+
+
+def _with_data(message: Message, data: Data) -> Message:
+    new = DataPart(data.name, data.value, data.id)
+    parts = list(message.parts)
+    if data.id is not None:
+        for index, part in enumerate(parts):
+            if type(part) is DataPart and (part.name, part.id) == (data.name, data.id):
+                parts[index] = new
+                return attrs.evolve(message, parts=tuple(parts))
+    return attrs.evolve(message, parts=(*parts, new))
+
+
+def public(metadata: Metadata) -> JsonObject:
+    """The public bag, as clients see it."""
+    bag: Mapping[str, object] = metadata.public
+    return dict(bag)  # type: ignore[arg-type]  # bags hold checked JSON
