@@ -24,7 +24,7 @@ async def run_once(
     identity: object = None,
     client_data: object = None,
     capabilities: Mapping[str, object] | None = None,
-    plugins: Sequence[object] = (),
+    plugins: Sequence[object] | Mapping[str, object] | None = (),
     on_runtime_error: ErrorHandler | None = None,
     **unknown: object,
 ) -> RunResult:
@@ -37,7 +37,7 @@ async def run_once(
         identity: Who it is for.
         client_data: What the client sent along.
         capabilities: Bindings by id.
-        plugins: Plugins left of the agent's own; none is loaded unless given.
+        plugins: As in :func:`create_pai`; no installed one is loaded unless it is asked for.
         on_runtime_error: Takes every error whole.
 
     Raises:

@@ -11,18 +11,14 @@ import anyio
 import anyio.abc
 import attrs
 
-from pai.definition import AgentDefinition, Capability
-from pai.errors import (
-    CapabilityBindingError,
-    DefinitionError,
-    Fault,
-    InvalidInput,
-    UnknownOptionError,
-)
-from pai.lifecycle import Lifecycle, compose_lifecycle
+from pai.contexts import Records
+from pai.definition import AgentDefinition
+from pai.errors import DefinitionError, Fault, InvalidInput, UnknownOptionError
+from pai.lifecycle import LoadedPlugins, PluginReport, load_plugins, plugin_name
 from pai.loop import BoundAgent
-from pai.ports import Store
+from pai.ports import RecordScope, Store
 from pai.protocol import ThreadKey, ThreadSummary, new_id
+from pai.runtime._bindings import bind_capabilities
 from pai.runtime._core import Core, ErrorHandler
 from pai.runtime._limits import Limits
 from pai.runtime._thread import ThreadHandle
@@ -66,7 +62,10 @@ class Pai:
         work: bool,
         limits: Limits,
         on_runtime_error: ErrorHandler | None,
+        plugins: tuple[PluginReport, ...],
     ) -> None:
+        self.plugins: Final = plugins
+        """What became of the installed plugins that were to be loaded, in their order (R-36)."""
         self._agents: Final = agents
         self._scope_key: Final = scope_key
         self._actor_key: Final = actor_key
@@ -91,6 +90,9 @@ class Pai:
             await group.__aexit__(type(error), error, error.__traceback__)
             raise
         self._group = group
+        for report in self.plugins:
+            if report.error is not None:
+                self._core.report(report.error, {"plugin": report.name})
         return self
 
     async def __aexit__(
@@ -184,6 +186,20 @@ class Pai:
             cursor,
         )
 
+    def records(
+        self, plugin: object, *, partition: str = "default", thread_id: str | None = None
+    ) -> Records:
+        """
+        A plugin's stored rows: JSON by key, deleted with their thread (R-42).
+
+        Args:
+            plugin: The plugin, or its name.
+            partition: What ``scope_key`` gave for an identity.
+            thread_id: Of which thread; ``None``: those of none.
+        """
+        name = plugin if isinstance(plugin, str) else plugin_name(plugin)
+        return Records(self._core.store, RecordScope(partition, name, thread_id or ""))
+
     def _agent(self, key: str) -> BoundAgent:
         agent = self._agents.get(key)
         if agent is None:
@@ -212,10 +228,7 @@ class Pai:
         return stored, partition, actor
 
 
-_LATER = {
-    "strict": "is not available yet: it comes with installed plugins",
-    "telemetry": "is not available yet: it comes with installed plugins",
-}
+_LATER = {"telemetry": "is not available yet: it comes with the telemetry plugin"}
 
 
 def create_pai(
@@ -225,7 +238,8 @@ def create_pai(
     actor_key: Key | None = None,
     store: str | Store = "memory:",
     capabilities: Mapping[str, object] | None = None,
-    plugins: Sequence[object] | None = None,
+    plugins: Sequence[object] | Mapping[str, object] | None = None,
+    strict: bool = False,
     engine: str = "embedded",
     stream: str = "store",
     work: bool = True,
@@ -243,8 +257,12 @@ def create_pai(
         scope_key: The partition of an identity (R-7).
         actor_key: The actor of an identity, recorded on runs.
         store: ``"memory:"``, ``"sqlite:///path"``, ``"postgresql://..."``, or a store.
-        capabilities: A binding for each capability id the agents need (A-CAP-2).
-        plugins: Plugins that stand left of each agent's own lifecycle.
+        capabilities: A binding for each capability id that agents and plugins need (A-CAP-2).
+        plugins: Plugins around each agent's own lifecycle, in this order: left of it, or right of
+            it if they declare ``position = "last"``. Names of installed ones, objects, and dicts
+            from names to options; ``()`` for none. ``None``: those that ``PAI_PLUGINS`` names, else
+            all that are installed.
+        strict: Raise if an installed plugin is broken, instead of reporting it (R-36).
         engine: ``"embedded"``.
         stream: ``"store"``.
         work: ``False`` accepts and watches, and runs nothing.
@@ -255,8 +273,9 @@ def create_pai(
 
     Raises:
         UnknownOptionError: An option nobody knows.
-        DefinitionError: A bad agent, lifecycle or store address; all faults at once.
+        DefinitionError: A bad agent, lifecycle, plugin option or store address; all faults at once.
         CapabilityBindingError: Bindings are missing or surplus; all of them at once.
+        PluginError: An installed plugin is broken, and *strict* is set.
     """
     strangers = [
         Fault(name, _LATER.get(name, "is no option of create_pai"))
@@ -280,26 +299,23 @@ def create_pai(
     for key, item in given.items():
         if not isinstance(item, AgentDefinition):
             faults.append(Fault(f"agents.{key}", "expected what define_agent() returned"))
-    for index, plugin in enumerate(plugins or ()):
-        if isinstance(plugin, str):
-            faults.append(
-                Fault(f"plugins[{index}]", "names of installed plugins are not available yet:"
-                      " give plugin objects")
-            )  # fmt: skip
-    if faults:
-        raise DefinitionError(faults, subject="create_pai")
-    bindings = capabilities or {}
-    _check_bindings(agents, bindings)
-    bound = {}
+    loaded = LoadedPlugins()
+    try:
+        loaded = load_plugins(plugins, strict=strict)
+    except DefinitionError as error:
+        faults += error.faults
+    lifecycles = {}
     for key, item in agents.items():
-        try:
-            bound[key] = BoundAgent(key, item, _lifecycle(item, plugins or ()), bindings)
-        except DefinitionError as error:
-            faults += [fault.under(f"agents.{key}.lifecycle") for fault in error.faults]
+        if isinstance(item, AgentDefinition):
+            try:
+                lifecycles[key] = loaded.around(item.lifecycle)
+            except DefinitionError as error:
+                faults += [fault.under(f"agents.{key}.lifecycle") for fault in error.faults]
     if faults:
         raise DefinitionError(faults, subject="create_pai")
+    bindings = bind_capabilities(agents, lifecycles, capabilities or {})
     return Pai(
-        bound,
+        {key: BoundAgent(key, item, lifecycles[key], bindings) for key, item in agents.items()},
         open_store(store) if isinstance(store, str) else store,
         scope_key=scope_key,
         actor_key=actor_key,
@@ -308,42 +324,10 @@ def create_pai(
         work=work,
         limits=limits or Limits(),
         on_runtime_error=on_runtime_error,
+        plugins=loaded.reports,
     )
 
 
 def create_agent_runtime(*, agent: AgentDefinition[Any], **options: Any) -> Pai:
     """Make a runtime for one agent, whose key is its name; options as in :func:`create_pai`."""
     return create_pai(agents={agent.name: agent}, **options)
-
-
-def _lifecycle(agent: AgentDefinition[Any], plugins: Sequence[object]) -> Lifecycle:
-    own = () if agent.lifecycle is None else (agent.lifecycle,)
-    return compose_lifecycle(*plugins, *own)
-
-
-def _check_bindings(
-    agents: Mapping[str, AgentDefinition[Any]], bindings: Mapping[str, object]
-) -> None:
-    """Every id has a binding of its type, every binding an id, one id one object (A-CAP-2)."""
-    faults = []
-    needed: dict[str, Capability[Any]] = {}
-    for key, agent in agents.items():
-        for id_, capability in agent.capabilities.items():
-            if needed.setdefault(id_, capability) is not capability:
-                faults.append(
-                    Fault(f"agents.{key}.capabilities.{id_}", "another agent declares this id"
-                          " with another object")
-                )  # fmt: skip
-    for id_, capability in needed.items():
-        if id_ not in bindings:
-            faults.append(Fault(f"capabilities.{id_}", "has no binding"))
-        elif not isinstance(bindings[id_], capability.type):
-            faults.append(
-                Fault(f"capabilities.{id_}", f"expected a {capability.type.__name__},"
-                      f" got a {type(bindings[id_]).__name__}")
-            )  # fmt: skip
-    faults += [
-        Fault(f"capabilities.{id_}", "no agent needs it") for id_ in bindings if id_ not in needed
-    ]
-    if faults:
-        raise CapabilityBindingError(faults, subject="create_pai")

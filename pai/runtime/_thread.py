@@ -35,6 +35,7 @@ from pai.protocol import (
 )
 from pai.runtime._event_stream import EventStream
 from pai.runtime._limits import Limits, message_faults
+from pai.runtime._records import RecordSource
 from pai.runtime._run_handle import RunHandle
 from pai.schema import JsonObject, check_json, digest, parse_stable
 
@@ -220,9 +221,10 @@ class ThreadHandle:
 
     async def _accepted(self, message: Message) -> tuple[Message, Respond | None]:
         """What ``accept_message`` makes of the message."""
+        source = RecordSource(self._core.store, self._key)
         for hook in self._agent.chains.accept_message:
             try:
-                answer = hook.call(message)
+                answer = hook.call(message, source)
                 if hook.is_async or inspect.isawaitable(answer):
                     answer = await answer
             except Exception as error:

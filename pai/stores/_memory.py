@@ -12,6 +12,7 @@ from typing import Literal
 import attrs
 
 from pai.errors import DefinitionError, Fault, ThreadBusy, ThreadNotFound
+from pai.ports import RecordScope, RunHold
 from pai.protocol import (
     Accepted,
     Batch,
@@ -176,6 +177,7 @@ class MemoryStore:
         self._threads: dict[ThreadKey, _Thread] = {}
         # Those with a run that is queued or active.
         self._busy: dict[ThreadKey, _Thread] = {}
+        self._records: dict[RecordScope, dict[str, str]] = {}
 
     @property
     def durable(self) -> bool:
@@ -373,6 +375,30 @@ class MemoryStore:
         page = [_copy_head(row[2]) for row in order[:limit]]
         more = len(order) > limit > 0
         return page, page_cursor(page[-1].updated_at, page[-1].key.thread_id) if more else None
+
+    async def get_record(self, scope: RecordScope, key: str) -> str | None:
+        return self._records.get(scope, {}).get(key)
+
+    async def list_records(
+        self, scope: RecordScope, prefix: str, after: str, limit: int
+    ) -> list[tuple[str, str]]:
+        rows = self._records.get(scope, {})
+        keys = sorted([key for key in rows if key > after and key.startswith(prefix)])
+        return [(key, rows[key]) for key in keys[:limit]]
+
+    async def put_record(
+        self, scope: RecordScope, key: str, value: str, hold: RunHold | None = None
+    ) -> None:
+        if hold is not None:
+            self._held(*hold)
+        self._records.setdefault(scope, {})[key] = value
+
+    async def delete_record(
+        self, scope: RecordScope, key: str, hold: RunHold | None = None
+    ) -> bool:
+        if hold is not None:
+            self._held(*hold)
+        return self._records.get(scope, {}).pop(key, None) is not None
 
 
 def from_url(url: str) -> MemoryStore:

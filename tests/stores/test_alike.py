@@ -15,7 +15,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pai.errors import PaiError
-from pai.ports import Store
+from pai.ports import RecordScope, RunHold, Store
 from pai.protocol import (
     Batch,
     CallRecord,
@@ -43,6 +43,10 @@ KEYS = [ThreadKey("p", "t"), ThreadKey("q", "t"), ThreadKey("p", "u")]
 
 keys = st.sampled_from(KEYS)
 runs = st.sampled_from(["r1", "r2", "r3", "r4"])
+record_scopes = st.builds(
+    RecordScope, st.just("p"), st.sampled_from(["one", "two"]), st.sampled_from(["", "t"])
+)
+record_keys = st.text("ab\uffff\U00010000", min_size=1, max_size=3)
 agents = st.sampled_from(["main", "main", "main", "other"])
 leases = st.sampled_from([0.0, 0.0, 1000.0])
 fences = st.integers(-1, 0)
@@ -206,6 +210,24 @@ class Alike(RuleBasedStateMachine):
 
         self.touched = key
         self.both(work)
+
+    @rule(
+        scope=record_scopes, name=record_keys, value=st.none() | st.integers(0, 9), held=st.booleans(),
+        key=keys, run=runs, behind=fences,
+    )  # fmt: skip
+    def record(
+        self, scope: RecordScope, name: str, value: int | None, *, held: bool, key: ThreadKey, run: str,
+        behind: int,
+    ) -> None:  # fmt: skip
+        hold = RunHold(key, run, self.fences[key] + behind) if held else None
+        if value is None:
+            self.both(lambda store: store.delete_record(scope, name, hold))
+        else:
+            self.both(lambda store: store.put_record(scope, name, str(value), hold))
+
+    @rule(scope=record_scopes, prefix=record_keys | st.just(""), after=record_keys | st.just(""))
+    def records(self, scope: RecordScope, prefix: str, after: str) -> None:
+        self.both(lambda store: store.list_records(scope, prefix, after, 3))
 
     @invariant()
     def same(self) -> None:

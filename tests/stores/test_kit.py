@@ -117,6 +117,31 @@ class Deaf(MemoryStore):
         return await super().cancel(key, run_id, reason)
 
 
+class Careless(MemoryStore):
+    """Writes records for whoever says so."""
+
+    async def put_record(self, scope, key, value, hold=None):
+        await super().put_record(scope, key, value)
+
+
+class Shared(MemoryStore):
+    """Mixes a plugin's records of all threads."""
+
+    async def put_record(self, scope, key, value, hold=None):
+        await super().put_record(scope._replace(thread_id=""), key, value, hold)
+
+    async def get_record(self, scope, key):
+        return await super().get_record(scope._replace(thread_id=""), key)
+
+
+class Jumbled(MemoryStore):
+    """Sorts keys as UTF-16 does."""
+
+    async def list_records(self, scope, prefix, after, limit):
+        found = await super().list_records(scope, prefix, after, limit)
+        return sorted(found, key=lambda row: row[0].encode("utf-16-be"))
+
+
 @pytest.mark.parametrize(
     ("broken", "found"),
     [
@@ -129,6 +154,9 @@ class Deaf(MemoryStore):
         (Greedy, "check_one_claim_wins"),
         (Torn, "check_cancelled_caller"),
         (Deaf, "check_cancel_running"),
+        (Careless, "check_records_fenced"),
+        (Shared, "check_records_apart"),
+        (Jumbled, "check_records_listed"),
     ],
 )
 async def test_the_kit_finds_a_broken_promise(broken: Any, found: str):

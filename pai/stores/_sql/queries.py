@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pai.stores._sql.statement import Statement
-from pai.stores._sql.tables import actions, events, messages, runs, threads
+from pai.stores._sql.tables import actions, events, messages, records, runs, threads
 
 __all__ = ("Queries",)
 
@@ -173,6 +173,28 @@ class Queries:
         )
         self.listed, self.listed_after = (made(page) for page in _pages())
 
+        held = threads.c.fence == _p("held", type_=sa.BigInteger), threads.c.active == _p("run")
+        # Locked, where others could write meanwhile.
+        self.hold = made(sa.select(threads.c.fence).where(*_this_thread(), *held).with_for_update())
+        of_plugin = *_in_thread(records), records.c.plugin == _p("of_plugin")
+        self.record = made(
+            sa.select(records.c.value).where(*of_plugin, records.c.key == _p("name"))
+        )
+        self.records = made(
+            sa.select(records.c.key, records.c.value)
+            .where(
+                *of_plugin,
+                records.c.key >= _p("prefix", type_=sa.Text),
+                records.c.key > _p("after", type_=sa.Text),
+                records.c.key < _p("end", type_=sa.Text),
+            )
+            .order_by(records.c.key)
+            .limit(_p("most", type_=sa.Integer))
+            .offset(_ZERO)
+        )
+        self.put_record = made(self._put_record())
+        self.delete_record = made(sa.delete(records).where(*of_plugin, records.c.key == _p("name")))
+
     def _of_active(self, values: dict[str, Any]) -> sa.Update:
         """Change the head of a thread whose active run is ours: where the fence is checked."""
         return (
@@ -330,6 +352,13 @@ class Queries:
             set_={name: statement.excluded[name] for name in told},
             # How a call ended never changes.
             where=actions.c.status != _SETTLED,
+        )
+
+    def _put_record(self) -> sa.Insert:
+        statement = self._upsert(records).values({**_row(records), "updated_at": self._now})
+        return statement.on_conflict_do_update(
+            index_elements=["partition", "thread_id", "plugin", "key"],
+            set_={name: statement.excluded[name] for name in ("value", "updated_at")},
         )
 
     def _end_run(self, status: sa.ColumnElement[str], **more: Any) -> sa.Update:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import attrs
 
+from pai.ports import RecordScope, RunHold
 from pai.protocol import (
     Accepted,
     Batch,
@@ -23,7 +24,7 @@ from pai.protocol import (
     ThreadSnapshot,
 )
 from pai.stores._rules import cancelled_end
-from pai.stores._sql import reads, writes
+from pai.stores._sql import reads, records, writes
 from pai.stores._sql.queries import Queries
 from pai.stores._sql.rows import (
     body_of,
@@ -227,3 +228,21 @@ class SqlStore:
         self, partition: str, agent: str, limit: int, after: str | None
     ) -> tuple[list[ThreadRecord], str | None]:
         return await self.read(reads.threads, self._q, partition, agent, limit, after)
+
+    async def get_record(self, scope: RecordScope, key: str) -> str | None:
+        return await self.read(records.get, self._q, scope, key)
+
+    async def list_records(
+        self, scope: RecordScope, prefix: str, after: str, limit: int
+    ) -> list[tuple[str, str]]:
+        return await self.read(records.listed, self._q, scope, prefix, after, limit)
+
+    async def put_record(
+        self, scope: RecordScope, key: str, value: str, hold: RunHold | None = None
+    ) -> None:
+        await self.tx(records.put, self._q, scope, key, value, hold, time.time())
+
+    async def delete_record(
+        self, scope: RecordScope, key: str, hold: RunHold | None = None
+    ) -> bool:
+        return await self.tx(records.delete, self._q, scope, key, hold)
