@@ -7,10 +7,11 @@ from typing import Generic, TypeVar
 
 import attrs
 
+from pai.definition._checks import class_faults, entries
 from pai.definition._names import name_faults
 from pai.errors import DefinitionError, Fault
 
-__all__ = ("Capability", "define_capability", "fold_capabilities")
+__all__ = ("Capability", "capability_faults", "define_capability", "fold_capabilities")
 
 T = TypeVar("T")
 
@@ -43,17 +44,22 @@ def define_capability(id: str, type: type[T]) -> Capability[T]:
     Raises:
         DefinitionError: The id is no name, or the type cannot be checked.
     """
-    faults = name_faults(id, "id")
-    try:
-        isinstance(None, type)
-    except TypeError:
-        faults.append(
-            Fault("type", "bindings are checked with isinstance(), which does not take this:"
-                  " give a class, or mark the protocol @runtime_checkable")
-        )  # fmt: skip
-    if faults:
+    if faults := name_faults(id, "id") + class_faults(type, "type"):
         raise DefinitionError(faults, subject=f"capability {id!r}")
     return Capability(id, type)
+
+
+def capability_faults(capabilities: object, at: str) -> list[Fault]:
+    """Faults of a mapping from alias to capability."""
+    faults: list[Fault] = []
+    for alias, item in entries(capabilities, at, faults):
+        if not str(alias).isidentifier():
+            faults.append(
+                Fault(f"{at}.{alias}", f"bad alias {alias!r}: it is read as ctx.capabilities.NAME")
+            )
+        if not isinstance(item, Capability):
+            faults.append(Fault(f"{at}.{alias}", "expected what define_capability() returned"))
+    return faults
 
 
 def fold_capabilities(

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pai.definition._capabilities import Capability
 from pai.errors import DefinitionError, Fault
 from pai.schema import Schema, check_json, compile_schema
 
@@ -14,7 +13,7 @@ __all__ = (
     "LATER",
     "LATER_OPTION",
     "arity_faults",
-    "capability_faults",
+    "class_faults",
     "compiled",
     "described",
     "entries",
@@ -112,24 +111,23 @@ def is_async(fn: object) -> bool:
     )
 
 
+def class_faults(given: object, at: str) -> list[Fault]:
+    """What values are checked against must be a class that isinstance() takes."""
+    fault = Fault(at, "expected a class, or a protocol that is @runtime_checkable")
+    if not isinstance(given, type):
+        return [fault]
+    try:
+        isinstance(None, given)
+    except TypeError:
+        return [fault]
+    return []
+
+
 def text_faults(given: object, at: str, expected: str) -> list[Fault]:
     """A text that is not empty must be there."""
     if isinstance(given, str) and given.strip():
         return []
     return [Fault(at, expected)]
-
-
-def capability_faults(capabilities: object, at: str) -> list[Fault]:
-    """Faults of a mapping from alias to capability."""
-    faults: list[Fault] = []
-    for alias, item in entries(capabilities, at, faults):
-        if not str(alias).isidentifier():
-            faults.append(
-                Fault(f"{at}.{alias}", f"bad alias {alias!r}: it is read as ctx.capabilities.NAME")
-            )
-        if not isinstance(item, Capability):
-            faults.append(Fault(f"{at}.{alias}", "expected what define_capability() returned"))
-    return faults
 
 
 def provider_options_faults(options: object, at: str) -> list[Fault]:

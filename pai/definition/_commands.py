@@ -7,9 +7,8 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 
 import attrs
 
-from pai.definition._capabilities import Capability
+from pai.definition._capabilities import Capability, capability_faults
 from pai.definition._checks import (
-    capability_faults,
     described,
     function_faults,
     is_async,

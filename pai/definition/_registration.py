@@ -57,7 +57,11 @@ def _context_faults(
         return [Fault(at, f"the tool wants a {wanted.__name__}, and the agent has no"
                       " runtime_context")]  # fmt: skip
     made = _made(runtime_context)
-    if made is None or issubclass(made, wanted):
+    try:
+        if made is None or issubclass(made, wanted):
+            return []
+    except TypeError:
+        # A protocol with attributes knows its instances, not its classes.
         return []
     return [Fault(at, f"the tool wants a {wanted.__name__}, and runtime_context gives a"
                   f" {made.__name__}")]  # fmt: skip
@@ -72,7 +76,8 @@ def _made(fn: Callable[..., object]) -> type | None:
     except Exception:
         # A name that only type checkers know, say: then it is found out at the first step.
         return None
-    return hint if isinstance(hint, type) else None
+    # Any and object say that nothing is known.
+    return hint if isinstance(hint, type) and hint not in (Any, object) else None
 
 
 def registered_hosted(

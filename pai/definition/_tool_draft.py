@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pai.definition._capabilities import Capability
+from pai.definition._capabilities import Capability, capability_faults
 from pai.definition._checks import (
     LATER,
-    capability_faults,
+    class_faults,
     compiled,
     described,
     function_faults,
@@ -46,8 +46,8 @@ class ToolDraft:
             faults[:] = [Fault(f"{label}.name", f"{faults[0].message}; give it one: name=...")]
         faults += later_faults(label, **later)
         faults += capability_faults(capabilities, f"{label}.capabilities")
-        if context is not None and not isinstance(context, type):
-            faults.append(Fault(f"{label}.context", "expected a class"))
+        if context is not None:
+            faults += class_faults(context, f"{label}.context")
         self.data = compiled(data, f"{label}.data", faults)
         self.capabilities = capabilities
         self.context = context if isinstance(context, type) else None

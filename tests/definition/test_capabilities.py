@@ -101,7 +101,7 @@ def test_a_capability_is_a_class_or_a_protocol_that_can_be_checked(kind):
     assert define_capability("db", kind).type is kind
 
 
-@pytest.mark.parametrize("kind", [Unchecked, list[int], "Database", None])
+@pytest.mark.parametrize("kind", [Unchecked, list[int], int | str, (int, str), "Database", None])
 def test_what_no_binding_can_be_checked_against_is_refused(kind):
     """A-CAP-2."""
     assert set(refused(define_capability, id="no name", type=kind)) == {"id", "type"}

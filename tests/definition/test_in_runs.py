@@ -326,3 +326,58 @@ async def test_a_data_part_is_checked_where_it_is_written() -> None:
         written = [event.value async for event in run.events() if event.type == "data"]
     assert refused == ["report-progress.percent", "report-progress.more", "other"]
     assert written == [{"percent": 50}, {"percent": 60}]
+
+
+async def test_patches_select_provider_tools_and_never_bring_one() -> None:
+    """A-TOOL-7: a subset of the very definitions, by name."""
+    search = ProviderTool("scripted", "web_search")
+    files = ProviderTool("scripted", "file_search")
+
+    class Select:
+        def __init__(self, *names: str) -> None:
+            self.names = names
+
+        @hookimpl
+        def prepare_run(self, run: Any) -> RunPatch:
+            return RunPatch(provider_tools=self.names)
+
+    async def requested(*names: str) -> Any:
+        model = ScriptedModel(["hi"])
+        agent = define_agent(
+            name="calc",
+            model=model,
+            provider_tools={"web_search": search, "file_search": files},
+            lifecycle=Select(*names),
+        )
+        result = await run_once(agent, "hello", on_runtime_error=lambda error: None)
+        return result.status, [
+            item for request in model.requests for item in request.provider_tools
+        ]
+
+    assert await requested("file_search") == ("completed", [files])
+    assert await requested() == ("completed", [])
+    assert await requested("file_search", "code_interpreter") == ("failed", [])
+
+
+async def test_a_context_of_another_class_is_found_at_the_first_step() -> None:
+    """A-TOOL-4: where no type said so before."""
+
+    @tool(context=int)
+    def look(ctx: ToolContext[int]) -> str:
+        """Look."""
+        return "looked"
+
+    errors: list[BaseException] = []
+
+    def build(given: ContextInput) -> Any:
+        return "one"
+
+    agent = define_agent(
+        name="calc",
+        model=ScriptedModel([Call("look"), "done"]),
+        runtime_context=build,
+        tools={"look": look},
+    )
+    result = await run_once(agent, "hello", on_runtime_error=errors.append)
+    assert result.status == "failed"
+    assert "map_context" in "".join(map(str, errors))

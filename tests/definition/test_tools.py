@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import attrs
 import pytest
@@ -314,6 +314,13 @@ class Base:
 class Special(Base): ...
 
 
+@runtime_checkable
+class HasName(Protocol):
+    """What a class has cannot be asked of a class without an instance."""
+
+    name: str
+
+
 def returning(cls: Any) -> Any:
     def build(given):
         return cls()
@@ -345,6 +352,9 @@ def test_a_tool_of_another_context_needs_map_context(build):
         (lambda given: Base(), Special),
         (returning("Nowhere"), Special),
         (returning("list[int]"), Special),
+        (returning(Any), Special),
+        (returning(object), Special),
+        (returning(Base), HasName),
     ],
 )
 def test_a_tool_of_the_agents_context_needs_none(build, wanted):
