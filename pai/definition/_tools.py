@@ -12,7 +12,7 @@ from pai.definition._capabilities import Capability
 from pai.definition._checks import arity_faults
 from pai.errors import Fault
 from pai.protocol import ToolSpec
-from pai.schema import Schema, ValueSchema, strict_form
+from pai.schema import Schema, ValueSchema
 
 __all__ = ("AgentToolConfig", "ToolDefinition")
 
@@ -55,6 +55,8 @@ class ToolDefinition(Generic[ContextT_contra]):
 
     def spec(self, name: str) -> ToolSpec:
         """The tool as a model is told of it, under *name*."""
+        from pai.schema import strict_form
+
         schema = self.input.json_schema
         return ToolSpec(name, self.description, schema, strict_form(schema))
 

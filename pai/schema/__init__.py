@@ -6,7 +6,8 @@ A schema is a type: an attrs class, or a plain type such as ``dict[str, int]``.
 
 from __future__ import annotations
 
-from ._client import ClientSchema, compile_client_schema
+from typing import TYPE_CHECKING
+
 from ._function import FunctionSchema, function_schema
 from ._json import (
     JsonObject,
@@ -18,9 +19,12 @@ from ._json import (
     parse_json,
 )
 from ._metadata import check_metadata_class, initial, merge_patch, parse_stable
-from ._nulls import undo_nulls
 from ._schema import Schema, ValueSchema, compile_schema
-from ._strict_form import strict_form
+
+if TYPE_CHECKING:
+    from ._client import ClientSchema, compile_client_schema
+    from ._nulls import undo_nulls
+    from ._strict_form import strict_form
 
 __all__ = (
     "ClientSchema",
@@ -44,3 +48,22 @@ __all__ = (
     "strict_form",
     "undo_nulls",
 )
+
+# Declaring an agent needs none of these: they are loaded when a model is first asked.
+_LAZY = {
+    "ClientSchema": "._client",
+    "compile_client_schema": "._client",
+    "strict_form": "._strict_form",
+    "undo_nulls": "._nulls",
+}
+
+
+def __getattr__(name: str) -> object:
+    file = _LAZY.get(name)
+    if file is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(file, __name__), name)
+    globals()[name] = value
+    return value

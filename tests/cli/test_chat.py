@@ -231,9 +231,7 @@ def _failed_whole(folder: Path) -> None:
 def test_manifest_contract_check_and_hooks(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(AGENT)
     manifest = pai(tmp_path, "manifest", "mine.py")
-    assert json.loads(manifest.stdout)["tools"] == [
-        {"name": "shout", "description": "Say it louder."}
-    ]
+    assert json.loads(manifest.stdout)["tools"] == {"shout": {"description": "Say it louder."}}
     contract = pai(tmp_path, "contract", "mine.py", "--public")
     assert "input" in json.loads(contract.stdout)["tools"]["shout"]
     assert pai(tmp_path, "check", "mine.py").returncode == 0
