@@ -11,7 +11,7 @@ import attrs
 from pai.definition import MetadataPatch
 from pai.errors import Fault, InvalidInput
 from pai.ports import ModelDriver
-from pai.protocol import Message, ModelSettings, ProviderOptions, SystemMessage
+from pai.protocol import Message, ModelSettings, PromptCache, ProviderOptions, SystemMessage
 
 __all__ = ("UNSET", "RunPatch", "StepPatch", "Unset", "merged")
 
@@ -26,8 +26,14 @@ class Unset:
         return False
 
 
+RETENTIONS: Final = ("none", "short", "long")
+
 UNSET: Final = Unset()
 """Nothing was said; for places where ``None`` is a value (O-19)."""
+
+
+def _as_prompt_cache(value: object) -> Any:
+    return PromptCache(value) if isinstance(value, str) and value in RETENTIONS else value
 
 
 # Not frozen: that costs a microsecond and more a patch, and hooks make one for each step.
@@ -44,6 +50,7 @@ class _Patch:
         messages: What the model sees instead of the history; the thread's own stays.
         tools: Names of declared tools: a subset (A-TOOL-7).
         provider_tools: Names of declared provider tools: a subset.
+        prompt_cache: A wish for the provider's prompt cache (O-12).
         run_metadata: A sparse patch of the run's metadata (A-META-5), as for thread and message.
         message_metadata: For the assistant message of the step; in a ``RunPatch``, of each step.
 
@@ -65,7 +72,9 @@ class _Patch:
     thread_metadata: MetadataPatch | Unset = UNSET
     message_metadata: MetadataPatch | Unset = UNSET
     tool_choice: object = UNSET
-    prompt_cache: object = UNSET
+    prompt_cache: PromptCache | Literal["none", "short", "long"] | Unset = attrs.field(
+        default=UNSET, converter=_as_prompt_cache
+    )
     output: object = UNSET
     changes: Mapping[str, Any] = attrs.field(init=False, repr=False)
 
@@ -165,6 +174,12 @@ def _metadata(value: object) -> str | None:
     return "expected MetadataPatch(private=..., public=...)"
 
 
+def _prompt_cache(value: object) -> str | None:
+    if isinstance(value, PromptCache) and value.retention in RETENTIONS:
+        return None
+    return "expected 'none', 'short', 'long' or PromptCache(retention, key)"
+
+
 def _later(value: object) -> str | None:
     return "is not available yet: it comes with the run options"
 
@@ -180,7 +195,8 @@ _FAULTS: Final[dict[str, Callable[[object], str | None]]] = {
     "provider_tools": _names,
     "max_steps": _count,
     **dict.fromkeys(_METADATA, _metadata),
-    **dict.fromkeys(("tool_choice", "prompt_cache", "output", "stop_when"), _later),
+    "prompt_cache": _prompt_cache,
+    **dict.fromkeys(("tool_choice", "output", "stop_when"), _later),
     "wrap_transport": _later,
 }
 

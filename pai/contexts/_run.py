@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Generic, Literal, Protocol, TypeVar
 
@@ -56,6 +56,9 @@ class RunHost(Protocol):
         thread: MetadataPatch | None,
         message: MetadataPatch | None,
     ) -> None: ...
+
+    @property
+    def capabilities(self) -> Mapping[str, object]: ...
 
     def records_of(self, plugin: str) -> Records: ...
 
@@ -158,6 +161,11 @@ class RunContext(ReadOnly, Generic[ContextT]):
     def messages(self) -> Sequence[Message]:
         """The thread's messages up to now, oldest first."""
         return tuple(self._host.messages)
+
+    @property
+    def capabilities(self) -> Mapping[str, object]:
+        """What the runtime has bound, by the capabilities' ids (A-CAP-2)."""
+        return self._host.capabilities
 
     def write_data(
         self,

@@ -35,8 +35,8 @@ class BoundAgent:
     """
 
     __slots__ = (
-        "_subsets", "chains", "contexts", "definition", "fixed_instructions", "gated", "key", "provider_tools",
-        "tool_capabilities",
+        "_subsets", "bindings", "chains", "contexts", "definition", "fixed_instructions", "gated",
+        "key", "provider_tools", "tool_capabilities",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +49,7 @@ class BoundAgent:
         self.key: Final = key
         self.definition: Final = definition
         self.chains: Final = Chains(lifecycle)
+        self.bindings: Final = bindings
         self.tool_capabilities: Final = {
             name: Capabilities(
                 {alias: bindings[item.id] for alias, item in config.tool.capabilities.items()}

@@ -16,7 +16,7 @@ from pai.loop._agent import BoundAgent
 from pai.loop._draft import Draft
 from pai.loop._journal import Journal
 from pai.ports import ModelDriver
-from pai.protocol import CallRecord, Claimed, Commit, Committed, Message, RunEnd, Usage
+from pai.protocol import CallRecord, Claimed, Commit, Committed, Message, Usage
 
 __all__ = ("Episode", "Report")
 
@@ -31,14 +31,13 @@ class Episode:
     Attributes:
         draft: The assistant message of the present step.
         held: What the next commit takes along.
-        ended: The end of the run, once it is committed.
         broken: A hook failed in code that may have hidden it.
         message_patch: What ``prepare_run`` says of the metadata of each message.
         open_calls: Calls that are committed and have not settled.
     """
 
     __slots__ = (
-        "_history", "_rewriting", "agent", "broken", "call_ids", "claimed", "context", "draft", "ended", "held",
+        "_history", "_rewriting", "agent", "broken", "call_ids", "claimed", "context", "draft", "held",
         "history_length", "journal", "loop_thread", "message_patch", "open_calls", "patch",
         "report", "resolve", "selection", "signal", "tool_limiter", "usage",
     )  # fmt: skip
@@ -72,7 +71,6 @@ class Episode:
         self.open_calls: dict[str, CallRecord] = {}
         self.held = Commit()
         self.broken: PluginError | None = None
-        self.ended: RunEnd | None = None
         self.message_patch: MetadataPatch | None = None
         self.draft = Draft(claimed.run.id, 0, EMPTY_METADATA)
 
@@ -106,9 +104,7 @@ class Episode:
             change.run_metadata = held.run_metadata
             change.thread_metadata = held.thread_metadata
             change.message_metadata = held.message_metadata
-        committed = await self.journal.commit(change)
-        self.ended = change.end
-        return committed
+        return await self.journal.commit(change)
 
     async def flush(self) -> None:
         """Write what is held, if there is anything."""

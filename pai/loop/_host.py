@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pai.contexts import Records
 from pai.definition import MetadataPatch
@@ -42,6 +42,10 @@ class HookHost:
         episode.journal.check()
         patch_metadata(episode, run, thread, message)
         await episode.flush()
+
+    @property
+    def capabilities(self) -> Mapping[str, object]:
+        return self._episode.agent.bindings
 
     def records_of(self, plugin: str) -> Records:
         return self._episode.journal.records_of(plugin)

@@ -55,8 +55,8 @@ class Layers:
     The layers of one step.
 
     ``open()`` gives the stream the loop reads: lists straight from the driver where no plugin
-    stands between, single parts where one does. ``aclose()`` closes every layer, the outermost
-    first, so that each can still close what it holds; ``abandon()`` does so after a failure.
+    stands between, single parts where one does. A layer that ends, or is closed, closes what is
+    inside, so that each can still close what it holds before; ``abandon()`` closes all.
     """
 
     __slots__ = ("_episode", "_outermost", "_own", "_step", "_stream")
@@ -205,19 +205,10 @@ class Layers:
             "the stream of a step ended without saying that it had finished", provider=provider
         )
 
-    async def aclose(self) -> None:
-        """
-        Close every layer.
-
-        Raises:
-            PluginError: A plugin raised as it was closed; the others are closed all the same.
-        """
-        await _close(self._stream)
-
     async def abandon(self) -> None:
         """Close every layer of a step that has failed; what is raised meanwhile is reported."""
         try:
-            await self.aclose()
+            await _close(self._stream)
         except Exception as error:
             run = self._episode.claimed.run
             self._episode.report(error, {"run_id": run.id, "step": self._step.index})

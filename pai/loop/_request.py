@@ -113,6 +113,8 @@ async def build_request(
         None,
         selection.model_settings,
         selection.provider_options,
+        prompt_cache=None if patch is None else patch.prompt_cache or None,  # type: ignore[arg-type]  # a literal is converted
+        capabilities=episode.agent.bindings,
         metadata=episode.claimed.run.request.get("metadata") or {},  # type: ignore[arg-type]  # an object, or absent
     )
 

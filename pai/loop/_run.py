@@ -134,8 +134,6 @@ async def _fail(episode: Episode, error: BaseException) -> RunEnd:
     """Settle a run that raised; one that was cancelled meanwhile is cancelled (R-35)."""
     run = episode.claimed.run
     episode.report(error, {"run_id": run.id, "thread_id": episode.journal.key.thread_id})
-    if episode.ended is not None:
-        return episode.ended
     if episode.signal.is_set():
         end = _cancelled(episode)
     else:
@@ -146,11 +144,9 @@ async def _fail(episode: Episode, error: BaseException) -> RunEnd:
 
 
 async def _cancel(episode: Episode) -> None:
-    """Settle a run that was cancelled; one whose end is committed has that end."""
-    end = episode.ended or _cancelled(episode)
-    if episode.ended is None:
-        with anyio.CancelScope(shield=True):
-            await settle(episode, end)
+    end = _cancelled(episode)
+    with anyio.CancelScope(shield=True):
+        await settle(episode, end)
     await tell_end(episode, end)
 
 

@@ -126,7 +126,6 @@ async def _stream(
             events = assembly.feed(item if type(item) is list else [item])  # type: ignore[list-item]  # a part
             if events:
                 await journal.put(events)
-        await layers.aclose()
     except BaseException:
         # The layers are told, whatever became of us; each has a moment to let go.
         with anyio.move_on_after(_LETTING_GO, shield=True):
