@@ -22,6 +22,9 @@ _COMMON = frozenset(
 )
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+(?=\s|$)|\.(?=\S)[^.!?\n]*)*[.!?]*")
 _MOST = 2
+# What a retriever gives: a number to cite it by, a heading, and the text, perhaps between tags.
+_NUMBERED = re.compile(r"(\[\d+\]) [^\n]*\n(.*)", re.DOTALL)
+_TAG = re.compile(r"^</?\w+>$", re.MULTILINE)
 
 
 def _words(text: str) -> set[str]:
@@ -40,12 +43,22 @@ def _strings(value: JsonValue) -> Iterator[str]:
             yield from _strings(item)
 
 
-def _context(request: ModelRequest) -> Iterator[str]:
-    """What was added to the conversation: later instructions, and parts that carry sources."""
+def _context(request: ModelRequest) -> Iterator[tuple[str, str]]:
+    """
+    What was added to the conversation: later instructions, and parts that carry sources.
+
+    Yields texts, and what each is to be cited by: ``"[1]"``, or nothing.
+    """
     for system in request.instructions[1:]:
-        yield system.content
+        yield system.content, ""
     for message in request.messages:
-        yield from _carried(message)
+        texts = list(_carried(message))
+        numbered = [found for text in texts if (found := _NUMBERED.fullmatch(text))]
+        if numbered:
+            # What stands beside them is about them.
+            yield from [(_TAG.sub("", found[2]), found[1]) for found in numbered]
+        else:
+            yield from [(text, "") for text in texts]
 
 
 def _carried(message: Message) -> Iterator[str]:
@@ -64,16 +77,18 @@ def _carried(message: Message) -> Iterator[str]:
 def quote_context(request: ModelRequest, question: str) -> str | None:
     """An answer in the words of what was retrieved; ``None`` where nothing fits the question."""
     wanted = _words(question)
-    found: list[tuple[int, int, str]] = []
-    for text in _context(request):
+    found: list[tuple[int, int, str, str]] = []
+    for text, mark in _context(request):
         for sentence in _SENTENCE.findall(text):
             shared = len(wanted & _words(sentence))
             if shared:
-                found.append((-shared, len(found), sentence.strip()))
+                found.append((-shared, len(found), sentence.strip(), mark))
     best = sorted(found)[:_MOST]
     if not best:
         return None
     # A second sentence must fit half as well as the first.
     kept = [each for each in best if 2 * each[0] <= best[0][0]]
-    quoted = " ".join(sentence for _, _, sentence in sorted(kept, key=lambda each: each[1]))
-    return f'From what I was given: "{quoted}"'
+    kept.sort(key=lambda each: each[1])
+    quoted = " ".join(sentence for _, _, sentence, _ in kept)
+    marks = "".join(dict.fromkeys(mark for _, _, _, mark in kept))
+    return f'From what I was given: "{quoted}"' + (f" {marks}" if marks else "")
