@@ -12,7 +12,6 @@ import pytest
 
 from pai import (
     ModelError,
-    ModelProfile,
     ModelRequest,
     PluginError,
     RateLimited,
@@ -21,98 +20,21 @@ from pai import (
     TextDelta,
     TextEnd,
     TextStart,
-    compose_lifecycle,
-    define_agent,
-    hookimpl,
-    limits,
 )
 from pai.testing import Cut, Fail, Hang, ScriptedModel
 
 from ..played import Played, play
-
-
-class Model(ScriptedModel):
-    """Says how many of its streams are open."""
-
-    open = 0
-    closed = 0
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Any]:
-        self.open += 1
-        try:
-            stream: Any = super().stream(request)
-            async with aclosing(stream) as parts:
-                async for part in parts:
-                    yield part
-        finally:
-            self.open -= 1
-            self.closed += 1
-
-
-class Plain:
-    """A driver whose stream is an iterator without `aclose`."""
-
-    provider = "plain"
-    name = "plain"
-    profile = ModelProfile()
-
-    def stream(self, request: ModelRequest) -> Any:
-        return PlainIterator(
-            [TextStart("t"), TextDelta("t", "hi"), TextEnd("t"), StepFinish("stop")]
-        )
-
-
-class PlainIterator:
-    def __init__(self, parts: list[Any]) -> None:
-        self.parts = parts
-
-    def __aiter__(self) -> PlainIterator:
-        return self
-
-    async def __anext__(self) -> Any:
-        if not self.parts:
-            raise StopAsyncIteration
-        return self.parts.pop(0)
-
-
-def agent(model: Any, *plugins: object) -> Any:
-    return define_agent(name="a", model=model, lifecycle=compose_lifecycle(*plugins))
-
-
-def text(value: str, id_: str = "x") -> list[Any]:
-    return [TextStart(id_), TextDelta(id_, value), TextEnd(id_)]
-
-
-class Wrap:
-    """Wraps the model call with a function."""
-
-    def __init__(self, function: Any, name: str = "wrap") -> None:
-        self.name = name
-        self.function = function
-
-    @hookimpl
-    def wrap_model_call(self, step, call_model):
-        return self.function(step, call_model)
-
-
-class Transform:
-    def __init__(self, function: Any, name: str = "transform") -> None:
-        self.name = name
-        self.function = function
-
-    @hookimpl
-    def transform_step_stream(self, step, stream):
-        return self.function(step, stream)
-
-
-def from_inner(step: Any, inner: Any) -> Any:
-    """What a layer of either kind reads from."""
-    return inner(step.request) if callable(inner) else inner
-
-
-async def passing(step: Any, inner: Any) -> AsyncIterator[Any]:
-    async for part in from_inner(step, inner):
-        yield part
+from .streams import (
+    Model,
+    Plain,
+    PlainIterator,
+    Transform,
+    Wrap,
+    agent,
+    from_inner,
+    passing,
+    text,
+)
 
 
 def blamed(played: Played) -> PluginError:
@@ -514,54 +436,3 @@ async def test_a_layer_that_will_not_close_does_not_hold_up_the_end(monkeypatch)
 
     played = await play(agent(Model(["hi"]), Transform(clings)))
     assert (played.result.error or {})["code"] == "malformed_stream"
-
-
-# ------------------------------------------------------------------------ pai.limits
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("options", "turn", "code"),
-    [
-        ({"first": 0.01}, [Hang()], "model_timeout"),
-        ({"between": 0.01}, [Hang()], "model_timeout"),
-        ({"between": 0.01}, ["some", Hang()], "model_timeout"),
-        ({"first": 0.01}, ["some"], None),
-        ({"total": 0.01}, ["some", Hang()], "model_timeout"),
-        ({"first": 5, "between": 5, "total": 5}, ["some"], None),
-        ({}, ["some"], None),
-    ],
-)
-async def test_limits_stand_around_each_wait(options: Any, turn: Any, code: str | None) -> None:
-    """R-35"""
-
-    async def limited(step: Any, call_model: Any) -> AsyncIterator[Any]:
-        async for part in limits(call_model(step.request), **options):
-            yield part
-
-    model = Model([turn])
-    played = await play(agent(model, Wrap(limited)))
-    assert (played.result.error or {}).get("code") == code
-    assert model.open == 0
-
-
-@pytest.mark.anyio
-async def test_a_timeout_of_the_stream_itself_is_its_own() -> None:
-    error = TimeoutError("mine")
-
-    async def limited(step: Any, call_model: Any) -> AsyncIterator[Any]:
-        async for part in limits(call_model(step.request), first=5):
-            yield part
-
-    assert (await play(agent(Model([Fail(error)]), Wrap(limited)))).errors == [error]
-
-
-@pytest.mark.anyio
-async def test_limits_do_not_count_the_time_of_the_reader() -> None:
-    async def limited(step: Any, call_model: Any) -> AsyncIterator[Any]:
-        async for part in limits(call_model(step.request), between=0.05):
-            yield part
-            await anyio.sleep(0.1)
-
-    model = ScriptedModel(["hi"])
-    assert (await play(agent(model, Wrap(limited)))).result.status == "completed"

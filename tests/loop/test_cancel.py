@@ -243,10 +243,42 @@ async def test_observers_are_told_though_the_runtime_closes_at_once() -> None:
 
     class Watch:
         @hookimpl
+        async def step_finished(self, outcome):
+            for _ in range(5):
+                await anyio.lowlevel.checkpoint()
+            told.append(outcome.reason)
+
+        @hookimpl
         async def run_settled(self, result):
             for _ in range(5):
                 await anyio.lowlevel.checkpoint()
             told.append(result.status)
 
     await play(agent(ScriptedModel(["hi"]), lifecycle=Watch()))
-    assert told == ["completed"]
+    assert told == ["stop", "completed"]
+
+
+@pytest.mark.anyio
+async def test_a_cancel_after_the_end_changes_nothing() -> None:
+    """R-8: it is idempotent; the end that is written holds."""
+    reached, release = anyio.Event(), anyio.Event()
+    told: list[str] = []
+
+    class Watch:
+        @hookimpl
+        async def step_finished(self, outcome):
+            reached.set()
+            await release.wait()
+
+        @hookimpl
+        def run_settled(self, result):
+            told.append(result.status)
+
+    async def cancel(run: Any) -> None:
+        await reached.wait()
+        await run.cancel("too late")
+        release.set()
+
+    played = await play(agent(ScriptedModel(["hi"]), lifecycle=Watch()), during=cancel)
+    assert played.result.status == "completed"
+    assert (told, played.errors) == (["completed"], [])

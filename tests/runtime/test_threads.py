@@ -503,7 +503,7 @@ async def test_run_once_is_the_same_engine() -> None:
         ({"stream": "magic"}, "stream"),
         ({"lease": 0}, "lease"),
         ({"max_runs": 0}, "max_runs"),
-        ({"plugins": ["redaction"]}, r"plugins\[0\]"),
+        ({"plugins": ["no-such-plugin"]}, r"plugins\[0\]"),
         ({"store": "carrier-pigeon:"}, "carrier-pigeon"),
     ],
 )
