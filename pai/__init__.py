@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         UNSET,
         AsideItem,
         DenyCall,
+        Records,
         ReplaceInput,
         ReplaceValue,
         Respond,
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     )
     from pai.lifecycle import (
         Lifecycle,
+        PluginReport,
         compose_lifecycle,
     )
     from pai.loop import (
@@ -193,6 +195,7 @@ __all__ = (
     "PaiError",
     "PendingCall",
     "PluginError",
+    "PluginReport",
     "PromptCache",
     "ProviderTool",
     "RateLimited",
@@ -201,6 +204,7 @@ __all__ = (
     "ReasoningEnd",
     "ReasoningPart",
     "ReasoningStart",
+    "Records",
     "ReplaceInput",
     "ReplaceValue",
     "Respond",
@@ -267,6 +271,7 @@ _ROOMS = {
     "pai.contexts": (
         "AsideItem",
         "DenyCall",
+        "Records",
         "ReplaceInput",
         "ReplaceValue",
         "Respond",
@@ -334,6 +339,7 @@ _ROOMS = {
     "pai.hookspecs": ("hookimpl",),
     "pai.lifecycle": (
         "Lifecycle",
+        "PluginReport",
         "compose_lifecycle",
     ),
     "pai.loop": ("limits",),

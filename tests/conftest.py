@@ -18,6 +18,8 @@ settings.register_profile(
     "deep", max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 IN_CI = bool(os.environ.get("CI"))
+# A runtime loads what happens to be installed here only in the tests of that.
+os.environ["PAI_PLUGINS"] = ""
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "default"))
 
 

@@ -27,7 +27,7 @@ from pai.schema import compile_schema, dump_json
 if TYPE_CHECKING:
     from cyclopts import App
 
-    from pai.schema import JsonObject
+    from pai.schema import JsonObject, JsonValue
 
 __all__ = ("add_commands", "load_and_warn", "print_doctor", "print_plugins", "warn")
 
@@ -102,6 +102,15 @@ def _options(plugin: Installed) -> JsonObject:
     return found if isinstance(found, dict) else {}
 
 
+def _told(schema: JsonValue) -> str:
+    """An option's default and description, as far as its schema says them."""
+    if not isinstance(schema, dict):
+        return ""
+    default = f" = {dump_json(schema['default'])}" if "default" in schema else ""
+    description = schema.get("description")
+    return default + (f": {description}" if description else "")
+
+
 def print_doctor(choice: Choice) -> int:
     """Print all that is known of each chosen plugin, and how to mend it; 1 if one is broken."""
     try:
@@ -121,7 +130,7 @@ def print_doctor(choice: Choice) -> int:
             print("\n".join(f"  {line}" for line in _story(report.error)))
             continue
         for name, schema in _options(plugin).items():
-            print(f"  option {name}: {dump_json(schema)}")
+            print(f"  option {name}{_told(schema)}")
     broken = sum(report.error is not None for report in loaded.reports)
     print(f"{len(loaded.reports)} plugins, {broken} broken")
     return 1 if broken else 0

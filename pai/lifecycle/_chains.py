@@ -135,7 +135,7 @@ def _compiled(phase: str, impl: pluggy.HookImpl, lifecycle: Lifecycle) -> Hook:
         is_async,
         phase,
         name,
-        getattr(plugin, "__pai_distribution__", None) if origin is None else origin.distribution,
+        None if origin is None else origin.distribution,
         reason,
     )
 

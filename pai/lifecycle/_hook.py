@@ -26,8 +26,9 @@ class Hook:
     One implementation of one hook.
 
     Attributes:
-        call: Takes the hook's arguments in the order of its card (``state`` excepted) and passes
-            on those the implementation wants; what it returns may have to be awaited.
+        call: Takes the hook's arguments in the order of its card, without ``state`` and
+            ``records``, and passes on those the implementation wants; what it returns may have to
+            be awaited. Where there is no run, its last argument gives ``records``.
         is_async: Whether it has to be.
         phase: The hook's name.
         plugin: The plugin's name.

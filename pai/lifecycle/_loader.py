@@ -20,7 +20,7 @@ from pai.lifecycle._installed import Installed, installed_plugins
 from pai.lifecycle._options import options_class, parse_options
 from pai.lifecycle._origin import Origin
 from pai.lifecycle._report import PluginReport, broken, refused
-from pai.lifecycle._target import load_target, plugins_of, position_of
+from pai.lifecycle._target import load_target, plugins_of, position_of, register
 from pai.lifecycle._wish import Wish, read_wishes
 
 __all__ = ("RAISED", "LoadedPlugins", "chosen_plugins", "load_plugins")
@@ -127,11 +127,12 @@ def _entries(wishes: list[Wish] | None) -> list[Wish | tuple[Installed, Wish | N
 
 @attrs.frozen(eq=False)
 class _Ready:
-    """An installed plugin that is imported, with its options."""
+    """An installed plugin that is imported, with its options; chosen, or merely installed."""
 
     plugin: Installed
     target: object
     options: object
+    is_chosen: bool
 
 
 def _read(plugin: Installed, wish: Wish | None, faults: list[Fault]) -> _Ready | PluginReport:
@@ -151,7 +152,7 @@ def _read(plugin: Installed, wish: Wish | None, faults: list[Fault]) -> _Ready |
         # Nobody asked for it: that it needs options must not keep the program from working.
         return broken(plugin, InvalidInput(found, subject="needs options"))
     faults += found
-    return _Ready(plugin, target, options)
+    return _Ready(plugin, target, options, wish is not None)
 
 
 class _Places:
@@ -165,11 +166,11 @@ class _Places:
         return attrs.evolve(compose_lifecycle(*self._sides[side]), origins=self._origins)
 
     def put(self, entry: Wish | _Ready | PluginReport, faults: list[Fault]) -> PluginReport | None:
-        """Place a plugin; what is wrong with an object that was given goes to *faults*."""
+        """Place a plugin; what is wrong with objects and options that were given: *faults*."""
         if isinstance(entry, PluginReport):
             return entry
         if isinstance(entry, _Ready):
-            return self._put_installed(entry)
+            return self._put_installed(entry, faults)
         try:
             for part in compose_lifecycle(entry.plugin).plugins:
                 self._sides[position_of(part)].append(part)
@@ -177,10 +178,17 @@ class _Places:
             faults += [fault.under(entry.at) for fault in error.faults]
         return None
 
-    def _put_installed(self, ready: _Ready) -> PluginReport:
+    def _put_installed(self, ready: _Ready, faults: list[Fault]) -> PluginReport:
         plugin = ready.plugin
         try:
-            parts = plugins_of(ready.target, ready.options)
+            given = register(ready.target, ready.options)
+        except RAISED as error:
+            if ready.is_chosen and isinstance(error, DefinitionError):
+                # Each option fits its class, but not the others: somebody has to choose again.
+                faults += [fault.under(f"plugins.{plugin.name}") for fault in error.faults]
+            return broken(plugin, error)
+        try:
+            parts = plugins_of(ready.target, given)
             positions = [position_of(part, ready.target) for part in parts]
             # Where another entry point gives the same object, that one has it.
             compose_lifecycle(*self._sides["first"], *self._sides["last"], *parts)

@@ -10,7 +10,7 @@ from pai.errors import DefinitionError, Fault
 from pai.lifecycle._compose import Lifecycle, compose_lifecycle, implementations, plugin_name
 from pai.lifecycle._installed import import_target
 
-__all__ = ("hook_of", "load_target", "plugins_of", "position_of")
+__all__ = ("hook_of", "load_target", "plugins_of", "position_of", "register")
 
 _AT_START: Final = frozenset({"register_lifecycle", "register_cli"})
 
@@ -44,19 +44,28 @@ def hook_of(target: object, name: str) -> Callable[[object], object] | None:
     return lambda _: hook()
 
 
-def plugins_of(target: object, options: object) -> tuple[object, ...]:
+def register(target: object, options: object) -> object:
     """
-    The plugins that a target gives: those of ``register_lifecycle``, or the target itself.
+    Ask a target for its plugins: what its ``register_lifecycle`` returns, if it has one.
+
+    Raises:
+        DefinitionError: The options do not fit together.
+        Exception: Whatever else it raises.
+    """
+    hook = None if isinstance(target, Lifecycle) else hook_of(target, "register_lifecycle")
+    return None if hook is None else hook(options)
+
+
+def plugins_of(target: object, given: object) -> tuple[object, ...]:
+    """
+    The plugins that a target gives: those that :func:`register` returned, or the target itself.
 
     Raises:
         DefinitionError: What it gives is no plugin, or some of its own hooks would never run.
-        Exception: Whatever ``register_lifecycle`` raises.
     """
     if isinstance(target, Lifecycle):
         return target.plugins
     own = [name for name in _hooks(target) if name not in _AT_START]
-    register = hook_of(target, "register_lifecycle")
-    given = None if register is None else register(options)
     if given is None:
         return (target,) if own else ()
     items = tuple(given) if isinstance(given, (list, tuple)) else (given,)

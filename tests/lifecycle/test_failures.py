@@ -18,6 +18,7 @@ from pai import (
     hookimpl,
     tool,
 )
+from pai.lifecycle import Lifecycle, Origin
 from pai.testing import Call, ScriptedModel
 
 from ..played import play
@@ -52,8 +53,8 @@ def broken(phase: str, answer: object = None, *, is_async: bool = False) -> obje
         return fail(self)
 
     hook = hookimpl(fail_later if is_async else fail)
-    members = {"name": "bad", "__pai_distribution__": "pai-bad", phase: hook}
-    return type("Bad", (), members)()
+    plugin = type("Bad", (), {"name": "bad", phase: hook})()
+    return Lifecycle((plugin,), {id(plugin): Origin("bad", "pai-bad", "1.0", plugin)})
 
 
 DECIDING = [

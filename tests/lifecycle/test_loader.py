@@ -365,6 +365,17 @@ def test_all_faults_of_all_options_are_told_at_once(site: Site) -> None:
         create_pai(agents={"a": agent}, plugins=asked)
 
 
+def test_options_that_do_not_fit_together_are_told_like_the_others(site: Site) -> None:
+    refusing = factory(
+        "from pai import DefinitionError, Fault; raise DefinitionError([Fault('mode', 'no')])"
+    )
+    site.add("pai-one", {"one": "one"}, one=refusing)
+    site.add("pai-two", {"two": "two"}, two=refusing)
+    assert faults(["one", "two"]) == ["plugins.one.mode: no", "plugins.two.mode: no"]
+    # Where nobody asked for them, nobody has to choose again.
+    assert states(load_plugins()) == {"one": "broken", "two": "broken"}
+
+
 def test_nothing_is_made_where_options_do_not_fit(site: Site) -> None:
     made = factory("import builtins; builtins.made_one = True; return Plugin()")
     site.add("pai-one", {"one": "one"}, one=made)

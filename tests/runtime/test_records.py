@@ -20,7 +20,6 @@ from pai.stores import MemoryStore
 from pai.testing import Call, ScriptedModel
 from pai.testing._schema_strategies import json_values
 
-
 pytestmark = pytest.mark.anyio
 
 WITH_RUN = [
@@ -49,13 +48,13 @@ def counting(name: str, phase: str) -> Any:
     if phase == "transform_aside":
 
         @hookimpl
-        def hook(self, item, records):  # type: ignore[no-untyped-def]
+        def hook(self, item, records):
             assert isinstance(records, Records)
 
     elif phase == "wrap_model_call":
 
         @hookimpl
-        async def hook(self, step, call_model, records):  # type: ignore[no-untyped-def,misc]
+        async def hook(self, step, call_model, records):  # type: ignore[misc]
             await count(records)
             async for part in call_model(step.request):
                 yield part
@@ -63,7 +62,7 @@ def counting(name: str, phase: str) -> Any:
     elif phase in stream:
 
         @hookimpl
-        async def hook(self, stream, records):  # type: ignore[no-untyped-def,misc]
+        async def hook(self, stream, records):
             await count(records)
             async for part in stream:
                 yield part
@@ -71,7 +70,7 @@ def counting(name: str, phase: str) -> Any:
     else:
 
         @hookimpl
-        async def hook(self, records):  # type: ignore[no-untyped-def,misc]
+        async def hook(self, records):  # type: ignore[misc]
             await count(records)
 
     return type("Counting", (), {"name": name, phase: hook})()
