@@ -48,7 +48,7 @@ HOOKS: dict[str, type] = {"before": Before, "wrap": Wrap, "run": Prepare}
 
 class Adapter(Base):
     packages = ("pai-core", "openai", "httpx2", "sqlalchemy", "pysqlite3")
-    imports = "from pai import create_pai, define_agent, tool"
+    imports = "from pai import define_agent, hookimpl, tool"
     hook_kinds = tuple(HOOKS)
     store = "sqlite"
 
