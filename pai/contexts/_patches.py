@@ -33,7 +33,7 @@ UNSET: Final = Unset()
 
 
 def _as_prompt_cache(value: object) -> Any:
-    return PromptCache(value) if isinstance(value, str) and value in RETENTIONS else value
+    return PromptCache(value) if value in ("none", "short", "long") else value
 
 
 # Not frozen: that costs a microsecond and more a patch, and hooks make one for each step.

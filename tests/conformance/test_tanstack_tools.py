@@ -77,7 +77,7 @@ def failing_tool(ctx: ToolContext[object], message: str) -> str:
     raise ToolError(f"failed as told: {message}")
 
 
-TOOLS = {
+TOOLS: dict[str, Any] = {
     "get_weather": get_weather,
     "get_time": get_time,
     "check_status": check_status,
