@@ -77,7 +77,8 @@ class Hooks:
         Not called: for trigger, regenerate and resume, which bring no message.
         Order:      piped: each sees what those further left returned.
         Returns:    ``None`` keeps it; a message (``attrs.evolve(message, parts=...)``) replaces it;
-                    ``Respond`` stores it as it is now and ends the run with that answer.
+                    ``Respond`` ends the run with that answer. Those further right are still asked
+                    about the message, which is stored; the leftmost ``Respond`` counts.
         Raising:    ``send`` raises; nothing is written.
 
         Args:
@@ -252,7 +253,10 @@ class Hooks:
         self, item: AsideItem, run: RunContext[Any] | None, state: State, records: Records | None
     ) -> ReplaceValue | None:
         """
-        Change what is written beside the step's stream: data, progress, error texts.
+        Change what is written beside the step's stream.
+
+        That is data, progress, events of plugins, error texts, and the texts of an answer of
+        ``accept_message``.
 
         Called:     before the first write of each such item.
         Not called: for parts of the step's stream.
@@ -264,7 +268,7 @@ class Hooks:
 
         Args:
             item: The item.
-            run: The run it belongs to.
+            run: The run it belongs to; ``None`` for what ``accept_message`` answered.
             state: This plugin's dict.
             records: This plugin's rows, for code that it starts: a sync hook can't wait for them.
         """

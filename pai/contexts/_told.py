@@ -45,6 +45,8 @@ class AsideItem:
         name: The data part's or tool's name, where there is one.
     """
 
-    kind: Literal["data", "progress", "title", "label", "error", "suspend", "rename"]
+    kind: Literal[
+        "data", "progress", "plugin", "respond", "title", "label", "error", "suspend", "rename"
+    ]
     value: JsonValue
     name: str | None = None

@@ -1,6 +1,7 @@
 """One run: prepare, step, tool calls, settle; no SQL, no HTTP."""
 
 from pai.loop._agent import BoundAgent
+from pai.loop._aside import asked_aside
 from pai.loop._episode import Episode, Report
 from pai.loop._history import INTERRUPTED, repaired
 from pai.loop._journal import Journal
@@ -13,6 +14,7 @@ __all__ = (
     "Episode",
     "Journal",
     "Report",
+    "asked_aside",
     "limits",
     "one_run",
     "repaired",

@@ -13,7 +13,15 @@ from pai.loop._episode import Episode
 from pai.protocol import Data, PluginEvent, ToolProgress
 from pai.schema import JsonValue, check_json, parse_stable
 
-__all__ = ("check_stream_data", "emit", "error_text", "registered", "write_data", "write_progress")
+__all__ = (
+    "asked_aside",
+    "check_stream_data",
+    "emit",
+    "error_text",
+    "registered",
+    "write_data",
+    "write_progress",
+)
 
 
 def registered(episode: Episode, name: str, value: object) -> JsonValue:
@@ -81,8 +89,15 @@ def write_progress(episode: Episode, call_id: str, tool: str, value: object) -> 
 
 def emit(episode: Episode, name: str, value: object) -> None:
     """Send on a plugin's event."""
-    checked = _json(value, name)
-    _on_loop(episode, lambda: episode.journal.add([PluginEvent(name, checked)]))
+
+    def fits(value: object) -> JsonValue:
+        return _json(value, name)
+
+    def write() -> None:
+        checked = _aside(episode, "plugin", fits(value), name, fits)
+        episode.journal.add([PluginEvent(name, checked)])
+
+    _on_loop(episode, write)
 
 
 def error_text(episode: Episode, text: str, tool: str) -> str:
@@ -106,7 +121,7 @@ def _text(value: object) -> str:
 
 def _aside(
     episode: Episode,
-    kind: Literal["data", "progress", "error"],
+    kind: Literal["data", "progress", "plugin", "error"],
     value: JsonValue,
     name: str,
     fits: Callable[[object], JsonValue],
@@ -120,14 +135,17 @@ def _aside(
     """
     for hook in episode.agent.chains.transform_aside:
         try:
-            value = _asked(hook, AsideItem(kind, value, name), episode.context, fits)
+            value = asked_aside(hook, AsideItem(kind, value, name), episode.context, fits)
         except PluginError as error:
             episode.broken = episode.broken or error
             raise
     return value
 
 
-def _asked(hook: Hook, item: AsideItem, run: Any, fits: Callable[[object], JsonValue]) -> JsonValue:
+def asked_aside(
+    hook: Hook, item: AsideItem, run: Any, fits: Callable[[object], JsonValue]
+) -> JsonValue:
+    """What one hook makes of an item; *run* is ``None`` where there is none yet."""
     try:
         answer = hook.call(item, run)
         if answer is None:

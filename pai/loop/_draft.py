@@ -62,7 +62,8 @@ class Draft:
     """
 
     __slots__ = (
-        "_run_id", "assembly", "bags", "begun", "changed", "data", "id", "index", "message",
+        "_created_at", "_run_id", "assembly", "bags", "begun", "changed", "data", "id", "index",
+        "message",
     )  # fmt: skip
 
     def __init__(self, run_id: str, index: int, bags: Metadata) -> None:
@@ -71,6 +72,7 @@ class Draft:
         self.id: Final = new_id()
         self.bags = bags
         self.begun = False
+        self._created_at = datetime.now(UTC)
         self.assembly: Assembly | None = None
         self.data: list[Data] = []
         self.message: Message | None = None
@@ -81,7 +83,8 @@ class Draft:
         if self.begun:
             return []
         self.begun = True
-        started: list[Event] = [StepStarted(self.index, self.id)]
+        self._created_at = datetime.now(UTC)
+        started: list[Event] = [StepStarted(self.index, self.id, self._created_at)]
         if self.bags.public:
             started.append(MessageMetadata(self.id, public(self.bags)))
         return started
@@ -110,7 +113,7 @@ class Draft:
     def as_message(self, parts: list[MessagePart]) -> Message:
         """The message, of these parts."""
         return Message(
-            self.id, "assistant", tuple(parts), self._run_id, datetime.now(UTC), self.bags
+            self.id, "assistant", tuple(parts), self._run_id, self._created_at, self.bags
         )
 
     def committed(self, message: Message) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal
 
 import attrs
 
-from pai.contexts import Respond
+from pai.contexts import AsideItem, Respond
 from pai.definition import EMPTY_METADATA
 from pai.errors import Fault, InvalidInput, StoreError, ThreadNotFound, UnknownOptionError
-from pai.lifecycle import broken_hook
-from pai.loop import BoundAgent
+from pai.lifecycle import broken_hook, next_answer, wrong_answer
+from pai.loop import BoundAgent, asked_aside
 from pai.protocol import (
     DataPart,
     Event,
@@ -23,12 +22,10 @@ from pai.protocol import (
     Metadata,
     RunQueued,
     RunRecord,
-    RunView,
     TextPart,
     ThreadKey,
     ThreadRecord,
     ThreadState,
-    ThreadView,
     message_view,
     new_id,
     part_to_json,
@@ -37,6 +34,7 @@ from pai.runtime._event_stream import EventStream
 from pai.runtime._limits import Limits, message_faults
 from pai.runtime._records import RecordSource
 from pai.runtime._run_handle import RunHandle
+from pai.runtime._state import public, thread_state
 from pai.schema import JsonObject, check_json, digest, parse_stable
 
 if TYPE_CHECKING:
@@ -165,21 +163,7 @@ class ThreadHandle:
         snapshot = await self._core.store.snapshot(self._key, self._agent.key)
         if snapshot is None:
             raise ThreadNotFound(self.id)
-        thread = snapshot.thread
-        return ThreadState(
-            ThreadView(
-                thread.key.thread_id,
-                thread.title,
-                thread.title_source,
-                _public(thread.metadata),
-                thread.created_at,
-                thread.updated_at,
-            ),
-            tuple([message_view(message) for message in snapshot.messages]),
-            tuple([_run_view(run) for run in snapshot.runs]),
-            (),
-            snapshot.cursor,
-        )
+        return await thread_state(self._core.store, snapshot)
 
     def events(self, after: int = 0) -> AsyncIterator[Event]:
         """
@@ -220,25 +204,38 @@ class ThreadHandle:
         return tuple(checked)
 
     async def _accepted(self, message: Message) -> tuple[Message, Respond | None]:
-        """What ``accept_message`` makes of the message."""
+        """What ``accept_message`` makes of the message, and the leftmost answer to it."""
         source = RecordSource(self._core.store, self._key)
-        for hook in self._agent.chains.accept_message:
-            try:
-                answer = hook.call(message, source)
-                if hook.is_async or inspect.isawaitable(answer):
-                    answer = await answer
-            except Exception as error:
-                raise broken_hook(hook, error) from error
-            if answer is None:
-                continue
+        chain = self._agent.chains.accept_message
+        respond: Respond | None = None
+        found = await next_answer(chain, 0, message, source)
+        while found is not None:
+            place, hook, answer = found
             if isinstance(answer, Respond):
-                return message, answer
-            if not isinstance(answer, Message) or answer.id != message.id:
-                raise broken_hook(hook, TypeError("expected None, the message changed, or Respond"))
-            if faults := message_faults(answer.parts, self._limits):
-                raise broken_hook(hook, InvalidInput(faults)) from InvalidInput(faults)
-            message = answer
-        return message, None
+                respond = respond or answer
+            elif isinstance(answer, Message) and answer.id == message.id:
+                if faults := message_faults(answer.parts, self._limits):
+                    error = InvalidInput(faults, subject="message")
+                    raise broken_hook(hook, error) from error
+                message = answer
+            else:
+                raise wrong_answer(hook, answer, "None, the message changed, or Respond")
+            found = await next_answer(chain, place, message, source)
+        return message, respond and self._told(respond)
+
+    def _told(self, respond: Respond) -> Respond:
+        """The answer as it may be written: its texts go through ``transform_aside``."""
+        parts = []
+        for part in respond.parts:
+            told = part
+            if isinstance(part, TextPart):
+                text = part.text
+                for hook in self._agent.chains.transform_aside:
+                    item = AsideItem("respond", text)
+                    text = str(asked_aside(hook, item, None, _as_text))
+                told = TextPart(text)
+            parts.append(told)
+        return attrs.evolve(respond, parts=tuple(parts))
 
     def _initial(self, schemas: object) -> Metadata:
         initial = getattr(schemas, "initial", None)
@@ -319,7 +316,16 @@ class ThreadHandle:
             thread,
             run,
             message,
-            [RunQueued(operation, view, _public(run.metadata))],
+            [
+                RunQueued(
+                    operation,
+                    view,
+                    public(run.metadata),
+                    created_at=now,
+                    thread_id=key.thread_id,
+                    thread_metadata=public(thread.metadata),
+                )
+            ],
             when_busy=when_busy,
             claim=core.claim_now(key),
             started=core.started(key),
@@ -330,6 +336,12 @@ class ThreadHandle:
         handle = RunHandle(core, key, run_id, accepted.batch.first)
         core.begin(key, accepted)
         return handle
+
+
+def _as_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput([Fault("value", "an answer is text")], subject="respond")
+    return value
 
 
 def _refuse(unknown: Mapping[str, object]) -> None:
@@ -354,25 +366,3 @@ def _run_id(run_id: str | None) -> tuple[str, bool]:
 def _digest(operation: str, request: JsonObject, message: Message | None) -> str:
     parts = [part_to_json(part) for part in message.parts] if message is not None else None
     return digest({"operation": operation, "request": request, "parts": parts})  # type: ignore[dict-item]  # JSON
-
-
-def _public(metadata: Metadata) -> JsonObject:
-    return dict(metadata.public)  # type: ignore[arg-type]  # bags hold checked JSON
-
-
-def _run_view(run: RunRecord) -> RunView:
-    return RunView(
-        run.id,
-        run.status,
-        run.outcome,
-        run.reason,
-        run.stop_reason,
-        run.operation,
-        _public(run.metadata),
-        run.usage,
-        run.error,
-        run.parent_run_id,
-        run.created_at,
-        run.started_at,
-        run.finished_at,
-    )
