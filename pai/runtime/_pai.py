@@ -14,7 +14,14 @@ import attrs
 from pai.contexts import Records
 from pai.definition import AgentDefinition
 from pai.errors import DefinitionError, Fault, InvalidInput, UnknownOptionError
-from pai.lifecycle import LoadedPlugins, PluginReport, load_plugins, plugin_name
+from pai.lifecycle import (
+    Lifecycle,
+    LoadedPlugins,
+    PluginReport,
+    compose_lifecycle,
+    load_plugins,
+    plugin_name,
+)
 from pai.loop import BoundAgent
 from pai.ports import RecordScope, Store
 from pai.protocol import ThreadKey, ThreadSummary, new_id
@@ -228,7 +235,17 @@ class Pai:
         return stored, partition, actor
 
 
-_LATER = {"telemetry": "is not available yet: it comes with the telemetry plugin"}
+def _watched(telemetry: Lifecycle, rest: Lifecycle) -> Lifecycle:
+    """Telemetry left of the rest, once: it stands for an installed plugin of its name (A-DEF-5)."""
+    own = {id(plugin) for plugin in telemetry.plugins}
+    names = {plugin_name(plugin) for plugin in telemetry.plugins}
+    kept = [
+        plugin
+        for plugin in rest.plugins
+        if id(plugin) not in own
+        and not (id(plugin) in rest.origins and rest.name_of(plugin) in names)
+    ]
+    return attrs.evolve(compose_lifecycle(telemetry, *kept), origins=rest.origins)
 
 
 def create_pai(
@@ -247,6 +264,7 @@ def create_pai(
     lease: float = 15.0,
     limits: Limits | None = None,
     on_runtime_error: ErrorHandler | None = None,
+    telemetry: object | None = None,
     **unknown: object,
 ) -> Pai:
     """
@@ -270,6 +288,8 @@ def create_pai(
         lease: Seconds a worker may be silent before others take its run (R-4).
         limits: Limits on what comes from outside (R-39).
         on_runtime_error: Takes every error whole, as its one argument (A-RUN-3).
+        telemetry: A plugin that stands left of all others, around every agent: what
+            ``pai_otel.otel()`` gives. An installed plugin of its name is left out for it.
 
     Raises:
         UnknownOptionError: An option nobody knows.
@@ -277,11 +297,7 @@ def create_pai(
         CapabilityBindingError: Bindings are missing or surplus; all of them at once.
         PluginError: An installed plugin is broken, and *strict* is set.
     """
-    strangers = [
-        Fault(name, _LATER.get(name, "is no option of create_pai"))
-        for name, value in unknown.items()
-        if name not in _LATER or value
-    ]
+    strangers = [Fault(name, "is no option of create_pai") for name in unknown]
     if strangers:
         raise UnknownOptionError(strangers, subject="create_pai")
     faults = []
@@ -304,11 +320,17 @@ def create_pai(
         loaded = load_plugins(plugins, strict=strict)
     except DefinitionError as error:
         faults += error.faults
+    watching = Lifecycle(())
+    if telemetry is not None:
+        try:
+            watching = compose_lifecycle(telemetry)
+        except DefinitionError as error:
+            faults += [fault.under("telemetry") for fault in error.faults]
     lifecycles = {}
     for key, item in agents.items():
         if isinstance(item, AgentDefinition):
             try:
-                lifecycles[key] = loaded.around(item.lifecycle)
+                lifecycles[key] = _watched(watching, loaded.around(item.lifecycle))
             except DefinitionError as error:
                 faults += [fault.under(f"agents.{key}.lifecycle") for fault in error.faults]
     if faults:

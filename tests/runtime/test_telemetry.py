@@ -9,7 +9,8 @@ import pytest
 
 from pai import compose_lifecycle, create_pai, define_agent, hookimpl
 from pai.testing import ScriptedModel
-from tests.distributions import HEAD, only_site
+
+from ..distributions import HEAD, only_site
 
 pytestmark = pytest.mark.anyio
 
