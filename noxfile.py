@@ -101,9 +101,10 @@ def deep(session: nox.Session) -> None:
 
 @nox.session
 def typing(session: nox.Session) -> None:
-    """mypy, strict."""
+    """mypy, strict; and pyright on what the types of public names promise."""
     session.install("--group=typing", *EDITABLE)
     session.run("mypy", *session.posargs)
+    session.run("pyright", "tests/typing")
     # A dist's own src layout is no module path from here: it is checked as it is installed.
     if packages := [f"--package={name.replace('-', '_')}" for name in DISTS]:
         session.run("mypy", *packages)

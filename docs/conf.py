@@ -15,14 +15,13 @@ release = metadata.version("pai-core")
 
 extensions = [
     "_ext.api",
-    "_ext.hooks",
     "_ext.rules",
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
 ]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "examples"]
 html_theme = "furo"
 html_title = f"pai {release}"
 

@@ -1,53 +1,66 @@
-"""The reference of hooks, rendered from the cards in ``pai.hookspecs``."""
+"""
+The cards of the hooks on the page ``plugins/hooks``.
+
+A heading and the card below it stand on the page, as ``pai.hookspecs`` has them; a test compares
+them, and ``python -m _ext.hooks`` in this folder's parent writes them anew. What follows a card up
+to the next heading, its example, is written by hand.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pai.hookspecs import Hooks
 
 from .markup import to_markdown
 
-if TYPE_CHECKING:
-    from sphinx.application import Sphinx
+PAGE = Path(__file__).parents[1] / "plugins" / "hooks.md"
 
-PHASE = re.compile(r"^    # -+ (?P<phase>.+)$|^    def (?P<hook>\w+)\(", re.MULTILINE)
+HOOKS = tuple([name for name, item in vars(Hooks).items() if inspect.isfunction(item)])
+"""Every hook, in the order of the source."""
+
+SAID = frozenset({"This plugin's dict.", "This plugin's rows."})
+"""What the page says once of all of them."""
+
+CARD = re.compile(
+    r"^### `(?P<hook>\w+)\((?P<arguments>[^\n]*)\)`\n(?P<card>.*?)(?=^```|^#|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n     .+)*)", re.MULTILINE)
 FIELD = re.compile(r"^(?P<label>[A-Z][\w ]*):\s+(?P<text>.+)$")
 
 
-def render_hooks() -> str:
-    """Render every hook in Markdown, in the order and under the phases of the source."""
-    lines: list[str] = []
-    for match in PHASE.finditer(inspect.getsource(Hooks)):
-        if match["phase"]:
-            phase = match["phase"]
-            lines += [f"## {phase[0].upper()}{phase[1:]}", ""]
-        else:
-            lines += render_hook(match["hook"])
-    return "\n".join(lines)
-
-
-def render_hook(name: str) -> list[str]:
-    """Render one card: its exact signature, what it is for, and its fields as a table."""
-    hook = getattr(Hooks, name)
-    arguments = [argument for argument in inspect.signature(hook).parameters if argument != "self"]
-    card = inspect.getdoc(hook) or ""
-    head, _, arguments_text = card.partition("\nArgs:\n")
+def render_card(name: str) -> str:
+    """Render a hook: its exact signature, what it is for, its fields and arguments as a table."""
+    signature = inspect.signature(getattr(Hooks, name))
+    parameters = {key: item for key, item in signature.parameters.items() if key != "self"}
+    card = inspect.getdoc(getattr(Hooks, name)) or ""
+    head, _, arguments = card.partition("\nArgs:\n")
     summary, _, body = head.partition("\n\n")
-    lines = [f"### `{name}({', '.join(arguments)})`", "", to_markdown(summary), ""]
+    lines = [f"### `{name}({', '.join(parameters)})`", "", to_markdown(summary), ""]
     rows = list(_fields(body))
     lines += [f"{to_markdown(text)}\n" for label, text in rows if not label]
     lines += ["| | |", "| --- | --- |"]
-    lines += [f"| **{label}** | {to_markdown(text)} |" for label, text in rows if label]
+    for label, text in rows:
+        if label == "Returns":
+            lines.append(f"| **Type** | `{type_of(signature.return_annotation)}` |")
+        if label:
+            lines.append(f"| **{label}** | {to_markdown(text)} |")
     lines += [
-        f"| `{argument}` | {to_markdown(text)} |"
-        for argument, text in ARGUMENT.findall(arguments_text)
+        f"| `{key}: {type_of(parameters[key].annotation)}` | {to_markdown(text)} |"
+        for key, text in ARGUMENT.findall(arguments)
+        if text not in SAID
     ]
-    return [*lines, ""]
+    return "\n".join([*lines, ""])
+
+
+def type_of(annotation: str) -> str:
+    """Render an annotation for code in a table."""
+    # A bar would end the cell of the table, in code too.
+    return annotation.replace("[Any]", "").replace("[ContextT]", "").replace("|", "\\|")
 
 
 def _fields(body: str) -> Iterator[tuple[str, str]]:
@@ -63,12 +76,15 @@ def _fields(body: str) -> Iterator[tuple[str, str]]:
             text = f"{text} {line.strip()}".strip()
 
 
-def _insert(app: Sphinx, docname: str, source: list[str]) -> None:
-    if docname == "reference/hooks":
-        source[0] = source[0].replace("<!-- the cards of the hooks -->", render_hooks())
+def refresh(page: str) -> str:
+    """Write all cards of a page anew; a hook that is no more keeps what it has."""
+    return CARD.sub(
+        lambda match: (
+            f"{render_card(match['hook'])}\n" if match["hook"] in HOOKS else match.group()
+        ),
+        page,
+    )
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
-    """Fill the page ``reference/hooks`` when it is read."""
-    app.connect("source-read", _insert)
-    return {"parallel_read_safe": True}
+if __name__ == "__main__":
+    PAGE.write_text(refresh(PAGE.read_text("utf-8")), "utf-8")

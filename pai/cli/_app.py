@@ -22,6 +22,8 @@ app = App(
 )
 plugins = App(name="plugins", help="List the installed plugins.")
 app.command(plugins)
+new = App(name="new", help="Make something to begin with.")
+app.command(new)
 
 Plugins = Annotated[Choice, Parameter(name="*")]
 NO_CHOICE = Choice()
@@ -165,6 +167,24 @@ def doctor(*, choice: Plugins = NO_CHOICE) -> None:
     from pai.cli._plugins import print_doctor
 
     raise SystemExit(print_doctor(choice))
+
+
+@new.command
+def plugin(name: str, /, *, folder: Path | None = None) -> None:
+    """
+    Make a package with a plugin, whose tests pass at once.
+
+    Parameters
+    ----------
+    name
+        What the plugin is called, e.g. "at-most".
+    folder
+        Where to make it; by default in the folder pai-NAME, here.
+    """
+    from pai.cli._new import make_plugin
+
+    root = make_plugin(name, folder)
+    print(f"{root} is made. Run its tests there with nox; the hooks are in src/*/plugin.py.")
 
 
 OURS = frozenset(app) - {"--help", "-h"}

@@ -1,6 +1,7 @@
 """What plugin and application authors test with."""
 
 from pai.testing._driver_kit import Situation, check_model_driver, check_stream
+from pai.testing._plugin_kit import PLUGIN_CHECKS, PluginCase, check_plugin
 from pai.testing._scripted import (
     Call,
     Cut,
@@ -15,18 +16,21 @@ from pai.testing._scripted import (
 from pai.testing._store_kit import STORE_CHECKS, check_store
 
 __all__ = (
+    "PLUGIN_CHECKS",
+    "STORE_CHECKS",
     "Call",
     "Cut",
     "Data",
     "Fail",
     "Finish",
     "Hang",
+    "PluginCase",
     "Reason",
-    "STORE_CHECKS",
     "ScriptedModel",
     "Situation",
     "Turn",
     "check_model_driver",
+    "check_plugin",
     "check_store",
     "check_stream",
 )

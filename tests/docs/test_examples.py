@@ -25,5 +25,7 @@ def documents() -> list[Document]:
 def test_the_examples_of_a_page_run(document, tmp_path, monkeypatch):
     # Examples may write the files that they name.
     monkeypatch.chdir(tmp_path)
+    for source in ROOT.glob("docs/examples/*/src"):
+        monkeypatch.syspath_prepend(source)
     for example in document.examples():
         example.evaluate()

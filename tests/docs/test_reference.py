@@ -5,29 +5,14 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-import pluggy
-
 import pai
-from pai import errors, hookspecs, protocol
+from pai import errors, protocol
 
 from .extensions import ROOT, load
 
 
 def page(name: str) -> str:
     return (ROOT / "docs" / f"{name}.md").read_text("utf-8")
-
-
-def test_every_hook_has_a_heading_with_its_signature():
-    manager = pluggy.PluginManager("pai")
-    manager.add_hookspecs(hookspecs.Hooks)
-    hooks = {
-        name: caller.spec.argnames for name, caller in vars(manager.hook).items() if caller.spec
-    }
-    headings = re.findall(r"^### `(\w+)\((.*)\)`$", load("hooks").render_hooks(), re.MULTILINE)
-    assert {name: tuple(arguments.split(", ")) for name, arguments in headings} == {
-        name: tuple(argument for argument in arguments if argument != "self")
-        for name, arguments in hooks.items()
-    }
 
 
 def test_the_table_of_events_has_every_type_and_no_other():
