@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pai.contexts import (
         UNSET,
+        AgentRef,
         AsideItem,
         DenyCall,
         Records,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         StepContext,
         StepOutcome,
         StepPatch,
+        ThreadRef,
         ToolCallContext,
         ToolFailure,
         ToolOutput,
@@ -131,6 +133,7 @@ if TYPE_CHECKING:
         ToolInputDelta,
         ToolInputStart,
         ToolName,
+        ToolSpec,
         Usage,
     )
     from pai.runtime import (
@@ -150,6 +153,7 @@ __all__ = (
     "UNSET",
     "AgentBehaviorInput",
     "AgentDefinition",
+    "AgentRef",
     "AgentToolConfig",
     "AnswerConflict",
     "AsideItem",
@@ -235,6 +239,7 @@ __all__ = (
     "ThreadBusy",
     "ThreadHandle",
     "ThreadNotFound",
+    "ThreadRef",
     "ThreadState",
     "ThreadSummary",
     "ThreadView",
@@ -251,6 +256,7 @@ __all__ = (
     "ToolOutput",
     "ToolResultContext",
     "ToolRetry",
+    "ToolSpec",
     "UnknownOptionError",
     "Usage",
     "compose_lifecycle",
@@ -269,6 +275,7 @@ __all__ = (
 
 _ROOMS = {
     "pai.contexts": (
+        "AgentRef",
         "AsideItem",
         "DenyCall",
         "Records",
@@ -282,6 +289,7 @@ _ROOMS = {
         "StepContext",
         "StepOutcome",
         "StepPatch",
+        "ThreadRef",
         "ToolCallContext",
         "ToolFailure",
         "ToolOutput",
@@ -386,6 +394,7 @@ _ROOMS = {
         "ToolInputDelta",
         "ToolInputStart",
         "ToolName",
+        "ToolSpec",
         "Usage",
     ),
     "pai.runtime": (

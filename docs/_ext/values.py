@@ -62,8 +62,7 @@ WORDS = {"CallOutcome": protocol.CallOutcome, "FinishReason": protocol.FinishRea
 HEAD = """\
 # What hooks are handed and return
 
-All of it comes from `pai`, but `Records`, `ThreadRef`, `AgentRef` (`pai.contexts`) and `ToolSpec` (`pai.protocol`), which
-annotations alone need. Contexts are read-only: hooks change things by what they return, and by the methods named here.
+All of it comes from `pai`. Contexts are read-only: hooks change things by what they return, and by the methods named here.
 Frozen values are changed with `attrs.evolve(value, field=...)`.
 """
 

@@ -7,8 +7,15 @@ from typing import Any, Literal, cast
 
 import attrs
 
-from pai import DefinitionError, DenyCall, StepContext, StepPatch, ToolCallContext, hookimpl
-from pai.contexts import Records
+from pai import (
+    DefinitionError,
+    DenyCall,
+    Records,
+    StepContext,
+    StepPatch,
+    ToolCallContext,
+    hookimpl,
+)
 from pai_at_most._limits import is_spent, limit_faults, still_offered
 
 Per = Literal["run", "thread"]
