@@ -55,6 +55,10 @@ async def test_an_answer_before_the_run_and_an_event_of_a_plugin(tmp_path: Path)
         run = await app.thread("main", thread_id="t").send("again")
         seen = [event.value async for event in run.events() if event.type == "plugin"]
     assert seen == [{"by": ["[email]"]}]
-    written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    written = _written(tmp_path)
     assert SECRET.encode() not in written
     assert TOLD.encode() not in written
+
+
+def _written(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir())
