@@ -5,6 +5,7 @@ from pai.loop._aside import asked_aside
 from pai.loop._episode import Episode, Report
 from pai.loop._history import INTERRUPTED, repaired
 from pai.loop._journal import Journal
+from pai.loop._log import last_step
 from pai.loop._run import one_run
 from pai.loop._time_limits import limits
 
@@ -15,6 +16,7 @@ __all__ = (
     "Journal",
     "Report",
     "asked_aside",
+    "last_step",
     "limits",
     "one_run",
     "repaired",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
@@ -18,13 +18,19 @@ from pai.protocol import (
     MessageMetadata,
     MessagePart,
     Metadata,
+    RunQueued,
+    StepFinished,
     StepStarted,
     ToolCallPart,
+    fold,
     new_id,
 )
 from pai.schema import JsonObject, JsonValue
 
 __all__ = ("Draft", "Ending", "public")
+
+_ANY_RUN = RunQueued("send")
+"""What a fold of one step begins with."""
 
 
 class Ending(Protocol):
@@ -69,7 +75,7 @@ class Draft:
     def __init__(self, run_id: str, index: int, bags: Metadata) -> None:
         self._run_id: Final = run_id
         self.index: Final = index
-        self.id: Final = new_id()
+        self.id = new_id()
         self.bags = bags
         self.begun = False
         self._created_at = datetime.now(UTC)
@@ -77,6 +83,47 @@ class Draft:
         self.data: list[Data] = []
         self.message: Message | None = None
         self.changed = False
+
+    @classmethod
+    def of(cls, message: Message, index: int) -> Draft:
+        """The draft of a step that is committed, whose calls have not all settled."""
+        draft = cls(message.run_id, index, message.metadata)
+        draft.id, draft.message, draft.begun = message.id, message, True
+        return draft
+
+    def recover(self, events: Sequence[Event]) -> None:
+        """
+        Take in data that tools wrote after the step was committed, and no commit has taken along.
+
+        Args:
+            events: The run's last step, as the log has it.
+        """
+        first = events[0] if events else None
+        if (
+            self.message is None
+            or not isinstance(first, StepStarted)
+            or first.message_id != self.id
+        ):
+            return
+        kinds = [type(event) for event in events]
+        if StepFinished not in kinds:
+            return
+        end = kinds.index(StepFinished)
+        streamed = fold(None, [_ANY_RUN, *events[: end + 1]]).messages[-1]
+        left = sum([type(part) is DataPart for part in streamed.parts])
+        parts: list[MessagePart] = []
+        for part in self.message.parts:
+            if type(part) is DataPart:
+                left -= 1
+                if left < 0:
+                    continue
+            parts.append(part)
+        message = attrs.evolve(self.message, parts=tuple(parts))
+        for event in events[end + 1 :]:
+            if isinstance(event, Data) and not event.transient:
+                message = _with_data(message, event)
+        if message.parts != self.message.parts:
+            self.message, self.changed = message, True
 
     def begin(self) -> list[Event]:
         """What the log is told of it first; nothing the second time."""

@@ -84,6 +84,15 @@ class Episode:
         self._history = messages
         self.history_length = len(messages)
 
+    def reopen(self) -> None:
+        """Take the message of the draft, which a former worker has committed, out of the history."""
+        run_id, last = self.claimed.run.id, self.draft.id
+        history = [message for message in self._history if message.id != last]
+        own = [m for m in history if m.run_id == run_id and m.role == "assistant"]
+        self._history = history
+        # What the run itself has said stands behind the history that it began with.
+        self.history_length = len(history) - len(own)
+
     def end_step(self) -> None:
         """Put the step's message into the history."""
         message = self.draft.message

@@ -10,8 +10,9 @@ import anyio
 
 from pai.contexts import Records
 from pai.errors import LeaseLost
+from pai.loop._log import last_step, used_before
 from pai.ports import RecordScope, RunHold, Store
-from pai.protocol import Batch, Commit, Committed, Event, ThreadKey
+from pai.protocol import Batch, Commit, Committed, Event, ThreadKey, Usage
 
 __all__ = ("Journal",)
 
@@ -171,6 +172,14 @@ class Journal:
             self._failed = LeaseLost(f"run {self.run_id!r} has ended: nothing more is written")
         self._publish(self.key, committed.batch)
         return committed
+
+    async def last_step(self, cursor: int) -> list[Event]:
+        """The events, up to *cursor*, of the last step that the log knows of this run."""
+        return await last_step(self._store, self.key, cursor, self.run_id)
+
+    async def used_before(self, cursor: int) -> Usage:
+        """What the steps up to *cursor* used."""
+        return await used_before(self._store, self.key, cursor, self.run_id)
 
     def records_of(self, plugin: str) -> Records:
         """A plugin's rows of the thread, fenced as long as the run has not ended (R-42)."""

@@ -20,7 +20,7 @@ from pai.loop._episode import Episode
 from pai.protocol import CallOutcome, ToolCall
 from pai.schema import JsonValue
 
-__all__ = ("PlannedCall", "plan_call")
+__all__ = ("PlannedCall", "plan_again", "plan_call")
 
 
 class PlannedCall:
@@ -69,14 +69,44 @@ def _issues(faults: tuple[Fault, ...]) -> str:
 
 async def plan_call(episode: Episode, step: StepContext[Any], call: ToolCall) -> PlannedCall:
     """Parse, look up, check, rewrite, judge: in this order, and no further than it gets."""
+    offered = [spec.name for spec in step.request.tools]
+    planned = _looked_up(episode, step.index, offered, call)
+    chains = episode.agent.chains
+    if planned.tool is not None and chains.rewrite_tool_input:
+        await _rewrite(episode, planned, planned.tool)
+    if planned.tool is not None and chains.before_tool_call:
+        await _judge(episode, planned)
+    return planned
+
+
+async def plan_again(
+    episode: Episode, index: int, offered: list[str], call: ToolCall, *, judge: bool
+) -> PlannedCall:
+    """
+    Plan a call that a former worker left: its input is rewritten already.
+
+    Args:
+        episode: The run.
+        index: The step of the call.
+        offered: Names of the tools that are offered now.
+        call: The call, as it is stored.
+        judge: Ask ``before_tool_call``: it had not begun.
+    """
+    planned = _looked_up(episode, index, offered, call)
+    if judge and planned.tool is not None and episode.agent.chains.before_tool_call:
+        await _judge(episode, planned)
+    return planned
+
+
+def _looked_up(episode: Episode, index: int, offered: list[str], call: ToolCall) -> PlannedCall:
+    """The call with its tool and its checked input, as far as it has them."""
     context: ToolCallContext[Any] = ToolCallContext(
-        episode.context, step.index, call.tool, call.call_id, call.input, call.input
+        episode.context, index, call.tool, call.call_id, call.input, call.input
     )
     planned = PlannedCall(call, context)
     if call.raw is not None:
         return planned.fail("The input is no valid JSON. Send one JSON object.")
     config = episode.agent.definition.tools.get(call.tool)
-    offered = [spec.name for spec in step.request.tools]
     if config is None:
         known = ", ".join(offered) or "none"
         return planned.fail(f"There is no tool named {call.tool!r}. Tools: {known}.")
@@ -89,11 +119,6 @@ async def plan_call(episode: Episode, step: StepContext[Any], call: ToolCall) ->
     except InvalidInput as error:
         return planned.fail(_issues(error.faults))
     planned.tool = tool
-    chains = episode.agent.chains
-    if chains.rewrite_tool_input:
-        await _rewrite(episode, planned, tool)
-    if planned.outcome is None and chains.before_tool_call:
-        await _judge(episode, planned)
     return planned
 
 

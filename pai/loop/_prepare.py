@@ -67,7 +67,8 @@ async def build_context(episode: Episode) -> None:
         host=HookHost(episode),
     )
     episode.context = context
-    new_draft(episode, 0)
+    if episode.draft.message is None:
+        new_draft(episode, 0)
     await _fill(episode, context)
 
 

@@ -17,8 +17,9 @@ from pai.loop._request import build_request, prepare_step
 from pai.loop._settle import end_of, failure, settle, tell_end
 from pai.loop._step import model_step
 from pai.loop._synthetic import synthetic
-from pai.loop._takeover import settle_left_open
-from pai.protocol import RunEnd, StepReset, part_from_json
+from pai.loop._takeover import MOST_TAKEOVERS, finish_step, settle_cut_off, take_over
+from pai.protocol import RunEnd, part_from_json
+from pai.schema import JsonObject
 
 __all__ = ("one_run",)
 
@@ -56,25 +57,41 @@ async def one_run(episode: Episode) -> RunEnd:
 
 
 async def _work(episode: Episode) -> RunEnd:
+    if episode.claimed.run.attempt > 1:
+        await take_over(episode)
+        if episode.claimed.takeovers > MOST_TAKEOVERS:
+            return await _give_up(episode)
     await _begin(episode)
     respond = _answered_already(episode) or await prepare_run(episode)
     await episode.go_on()
     await episode.flush()
+    await finish_step(episode)
     if respond is not None:
         return await _answer(episode, respond)
     return await _loop(episode)
 
 
 async def _begin(episode: Episode) -> None:
-    if episode.claimed.run.attempt > 1:
-        # What the former worker had streamed of its step is void (R-13).
-        episode.journal.hold(StepReset("takeover"))
-        await settle_left_open(episode)
     try:
         await build_context(episode)
+        if episode.draft.message is not None:
+            episode.reopen()
     finally:
         if chain := episode.agent.chains.run_started:
             await observe(episode, chain, episode.context)
+    if episode.open_calls:
+        await settle_cut_off(episode)
+
+
+async def _give_up(episode: Episode) -> RunEnd:
+    """Fail a run that its workers do not survive (R-3b)."""
+    run_id = episode.claimed.run.id
+    error: JsonObject = {
+        "code": "worker_lost",
+        "message": "The server stopped each time it worked on this.",
+        "id": run_id,
+    }
+    return await settle(episode, end_of(episode, "failed", error=error))
 
 
 def _answered_already(episode: Episode) -> Respond | None:
@@ -96,7 +113,9 @@ async def _answer(episode: Episode, respond: Respond) -> RunEnd:
     # Only a transform is shown the complete request, so only for it is anything resolved (A-MODEL-6).
     model = None if chains.transform_step_stream else "none"
     request = await build_request(episode, model=model)
-    return await _respond(episode, StepContext(episode.context, 0, request, episode.usage), respond)
+    index = _next_step(episode)
+    step = StepContext(episode.context, index, request, episode.usage)
+    return await _respond(episode, step, respond)
 
 
 async def _respond(episode: Episode, step: StepContext[Any], respond: Respond) -> RunEnd:
@@ -114,8 +133,8 @@ async def _loop(episode: Episode) -> RunEnd:
     if patch is not None and patch.max_steps is not UNSET:
         limit = patch.max_steps  # type: ignore[assignment]  # it is set
     context = episode.context
-    for index in range(limit):
-        if index:
+    for index in range(_next_step(episode), limit):
+        if episode.draft.index != index:
             new_draft(episode, index)
         step = StepContext(context, index, await build_request(episode), episode.usage)
         respond = None
@@ -128,6 +147,14 @@ async def _loop(episode: Episode) -> RunEnd:
         if end is not None:
             return end
     return await settle(episode, end_of(episode, "completed", stop_reason="max_steps"))
+
+
+def _next_step(episode: Episode) -> int:
+    """The step to make now; its draft is there afterwards."""
+    draft = episode.draft
+    if draft.message is not None:
+        new_draft(episode, draft.index + 1)
+    return episode.draft.index
 
 
 async def _fail(episode: Episode, error: BaseException) -> RunEnd:

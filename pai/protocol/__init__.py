@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         event_from_json,
         event_to_json,
     )
+    from pai.protocol._fold import fold
     from pai.protocol._ids import new_id
     from pai.protocol._messages import Message, Metadata, Role, parts_from_text, parts_to_text
     from pai.protocol._parts import (
@@ -170,6 +171,7 @@ __all__ = (
     "encode_events",
     "event_from_json",
     "event_to_json",
+    "fold",
     "message_view",
     "new_id",
     "part_from_json",
@@ -197,6 +199,7 @@ _FILES = {
         "event_from_json",
         "event_to_json",
     ),
+    "pai.protocol._fold": ("fold",),
     "pai.protocol._ids": ("new_id",),
     "pai.protocol._messages": (
         "Message",

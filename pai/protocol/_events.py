@@ -58,7 +58,18 @@ __all__ = (
 
 @attrs.define
 class RunQueued(EventBase):
-    """A run was accepted; *message* is the user's message that came with it, if one did."""
+    """
+    A run was accepted.
+
+    Args:
+        operation: ``send``, ``trigger``, ``regenerate`` or ``resume``.
+        message: The user's message that came with it, if one did.
+        metadata: The run's public metadata.
+        parent_run_id: The run that this one belongs to.
+        created_at: When.
+        thread_id: The thread of the run.
+        thread_metadata: The public metadata of the thread, if it begins with this run.
+    """
 
     type: ClassVar[Literal["run-queued"]] = "run-queued"
 
@@ -66,6 +77,9 @@ class RunQueued(EventBase):
     message: MessageView | None = None
     metadata: JsonObject = attrs.field(factory=dict)
     parent_run_id: str | None = None
+    created_at: datetime | None = None
+    thread_id: str = ""
+    thread_metadata: JsonObject = attrs.field(factory=dict)
 
 
 @attrs.define
@@ -77,6 +91,7 @@ class RunStarted(EventBase):
         thread_id: The thread of the run.
         attempt: 1, and one more for each takeover; the store says it.
         episode: 1, and one more for each resume (A-DEF-8); the store says it.
+        started_at: When the run was first taken; the store says it.
     """
 
     type: ClassVar[Literal["run-started"]] = "run-started"
@@ -84,6 +99,7 @@ class RunStarted(EventBase):
     thread_id: str
     attempt: int = 1
     episode: int = 1
+    started_at: datetime | None = None
 
 
 @attrs.define
@@ -94,6 +110,7 @@ class StepStarted(EventBase):
 
     index: int
     message_id: str
+    created_at: datetime | None = None
 
 
 @attrs.define
@@ -229,7 +246,7 @@ _USAGE = Codec(Usage)
 _PLAIN = (
     TextStart, TextDelta, TextEnd, ReasoningStart, ReasoningDelta, ReasoningEnd,
     ToolInputStart, ToolInputDelta, ToolCall, Source, File, Data, StepReset,
-    RunStarted, StepStarted, ToolProgress, CallOutput, CallError,
+    ToolProgress, CallOutput, CallError,
     PluginEvent, MessageMetadata, ThreadUpdated,
 )  # fmt: skip
 _CODECS: dict[type, Codec[Any]] = {cls: Codec(cls, tag=cls.type) for cls in _PLAIN}
@@ -237,7 +254,13 @@ _CODECS[StepFinished] = Codec(StepFinished, tag=StepFinished.type, nested={"usag
 _CODECS[RunFinished] = Codec(
     RunFinished, tag=RunFinished.type, nested={"usage": _USAGE, "finished_at": TimeCodec()}
 )
-_CODECS[RunQueued] = Codec(RunQueued, tag=RunQueued.type, nested={"message": MessageView.codec})
+_CODECS[RunQueued] = Codec(
+    RunQueued,
+    tag=RunQueued.type,
+    nested={"message": MessageView.codec, "created_at": TimeCodec()},
+)
+_CODECS[RunStarted] = Codec(RunStarted, tag=RunStarted.type, nested={"started_at": TimeCodec()})
+_CODECS[StepStarted] = Codec(StepStarted, tag=StepStarted.type, nested={"created_at": TimeCodec()})
 _BY_TAG: dict[str, Codec[Any]] = {codec.tag: codec for codec in _CODECS.values()}
 
 # The three that come by the thousand encode themselves (0.1 µs against 2.5).

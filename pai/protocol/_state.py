@@ -14,7 +14,14 @@ import attrs
 
 from pai.protocol._codec import from_time
 from pai.protocol._messages import Message, Role
-from pai.protocol._parts import DataPart, MessagePart, part_from_json, part_to_json
+from pai.protocol._parts import (
+    DataPart,
+    MessagePart,
+    ReasoningPart,
+    part_from_json,
+    part_to_json,
+)
+from pai.protocol._stream import EventBase
 from pai.protocol._usage import Usage
 from pai.schema import JsonObject, JsonValue
 
@@ -75,10 +82,12 @@ class MessageView:
     created_at: datetime
 
 
-def _shown(part: MessagePart) -> MessagePart:
-    """The part without what only its provider may see."""
+def _shown(part: MessagePart) -> MessagePart | None:
+    """The part without what only its provider may see; ``None`` if nothing else is in it."""
     if isinstance(part, DataPart) or part.provider_data is None:
         return part
+    if isinstance(part, ReasoningPart) and not part.text and part.summary is None:
+        return None
     return attrs.evolve(part, provider_data=None)
 
 
@@ -88,7 +97,7 @@ def message_view(message: Message) -> MessageView:
     return MessageView(
         message.id,
         message.role,
-        tuple([_shown(part) for part in message.parts]),
+        tuple([shown for part in message.parts if (shown := _shown(part)) is not None]),
         public,
         message.run_id,
         message.created_at,
@@ -170,6 +179,8 @@ class ThreadState:
         runs: All runs, oldest first.
         pending: Calls that wait for an answer.
         cursor: The number of the last event that this state holds.
+        open_step: The step under way, as the shortest events that make it: from here
+            :func:`~pai.protocol.fold` goes on with it. Its message is the last of *messages*.
     """
 
     thread: ThreadView
@@ -177,3 +188,4 @@ class ThreadState:
     runs: tuple[RunView, ...]
     pending: tuple[PendingCall, ...]
     cursor: int
+    open_step: tuple[EventBase, ...] = ()

@@ -40,6 +40,7 @@ from pai.stores._rules import (
     page_cursor,
     page_start,
     settled_call,
+    stamp,
 )
 
 __all__ = ("MemoryStore", "from_url")
@@ -143,6 +144,7 @@ class _Thread:
         run.attempt += 1
         self.fence += 1
         self.ready = now + lease
+        stamp(started, run)
         calls = sorted(self.calls.get(run.id, {}).items())
         return Claimed(
             _copy(run),

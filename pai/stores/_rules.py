@@ -9,10 +9,13 @@ import attrs
 from pai.errors import AnswerConflict, Fault, InvalidInput, LeaseLost, StoreError
 from pai.protocol import (
     CallRecord,
+    Event,
     Message,
     Metadata,
     RunEnd,
     RunFinished,
+    RunRecord,
+    RunStarted,
     ToolCallPart,
 )
 
@@ -27,6 +30,7 @@ __all__ = (
     "page_cursor",
     "page_start",
     "settled_call",
+    "stamp",
 )
 
 
@@ -48,6 +52,14 @@ def no_message(message_id: str) -> StoreError:
 
 def settled_call(call_id: str) -> StoreError:
     return StoreError(f"call {call_id!r} has settled and stays as it is: nothing was written")
+
+
+def stamp(started: list[Event], run: RunRecord) -> None:
+    """Put into the events of a claim what only the store knows of the run."""
+    for event in started:
+        if isinstance(event, RunStarted):
+            event.attempt, event.episode = run.attempt, run.episode
+            event.started_at = run.started_at
 
 
 def cancelled_end(reason: str) -> RunEnd:

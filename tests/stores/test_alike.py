@@ -85,7 +85,7 @@ ends = st.none() | st.builds(
 def shown(value: Any) -> Any:
     """A result as something to compare: no objects, and no times that a clock has made."""
     if isinstance(value, Batch):
-        return ("batch", value.first, value.run_id, value.body)
+        return ("batch", value.first, value.run_id, untimed(value.events))
     if isinstance(value, Message):
         return ("message", value.id, value.role, value.parts, value.run_id, value.metadata)
     if isinstance(value, RunRecord):
@@ -103,10 +103,11 @@ def shown(value: Any) -> Any:
 
 
 def untimed(events: list[Event]) -> list[Any]:
-    """Events as JSON, without the time at which a store ended a run that was waiting."""
+    """Events as JSON, without the times at which a store began a run, or ended a waiting one."""
     found = [event_to_json(event) for event in events]
     for event in found:
         event.pop("finishedAt", None)
+        event.pop("startedAt", None)
     return found
 
 

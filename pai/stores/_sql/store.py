@@ -23,7 +23,7 @@ from pai.protocol import (
     ThreadRecord,
     ThreadSnapshot,
 )
-from pai.stores._rules import cancelled_end
+from pai.stores._rules import cancelled_end, stamp
 from pai.stores._sql import reads, records, writes
 from pai.stores._sql.queries import Queries
 from pai.stores._sql.rows import (
@@ -120,8 +120,11 @@ class SqlStore:
         started: list[Event] | None = None,
     ) -> Accepted:
         key = thread.key
-        taking = None
+        taking, now = None, time.time()
+        begun = datetime.fromtimestamp(now, UTC)
+        own = attrs.evolve(run, status="running", attempt=1, started_at=begun)
         if claim is not None:
+            stamp(started or [], own)
             taking = ClaimRows(claim[0], float(claim[1]), _log(started or []))
         log = _log(events)
         rows = AcceptRows(
@@ -132,7 +135,6 @@ class SqlStore:
             when_busy == "reject",
             taking,
         )
-        now = time.time()
         try:
             head, claimed, before = await self.tx(writes.accept, self._q, key, rows, now)
         except Known as known:
@@ -140,8 +142,6 @@ class SqlStore:
         last: int = head[7]
         if not claimed or taking is None:
             return Accepted(attrs.evolve(run), _batch(last, run.id, log), None)
-        begun = datetime.fromtimestamp(now, UTC)
-        own = attrs.evolve(run, status="running", attempt=1, started_at=begun)
         if before is None:
             messages = await self.read(reads.history, self._q, key, head[8] - 1)
         else:
@@ -173,7 +173,7 @@ class SqlStore:
             head_from_row(key, head),
             messages,
             tuple([call_from_row(row) for row in taken.calls]),
-            _batch(head[7], run.id, rows.started),
+            _batch(head[7], run.id, taken.started),
             head[13],
         )
 

@@ -18,6 +18,7 @@ from pai.stores._rules import (
     message_taken,
     no_message,
     settled_call,
+    stamp,
 )
 from pai.stores._sql.queries import Queries
 from pai.stores._sql.rows import (
@@ -104,6 +105,7 @@ class Taken(NamedTuple):
         turn: Its turn.
         calls: Its open calls, as rows.
         history: Rows of messages and of calls that ended; ``None``: too long to read here.
+        started: The events of the claim, as they were written.
     """
 
     head: Any
@@ -111,6 +113,7 @@ class Taken(NamedTuple):
     turn: int
     calls: list[Any]
     history: tuple[list[Any], list[Any]] | None
+    started: Log
 
 
 # Places in the row of a thread's head.
@@ -222,9 +225,12 @@ def claim(c: Connection, q: Queries, key: ThreadKey, rows: ClaimRows, now: float
     calls: list[Any] = []
     if record.attempt > 1 or record.episode > 1:
         calls = q.open_calls(c, **scope, run=run_id).fetchall()
+    # One small event, which only now can say the attempt.
+    stamp(started.events, record)
+    started = Log(started.events, body_of(started.events))
     _write_log(c, q, key, run_id, head[_EVENTS], started.size, started.body)
     history = _history(c, q, key, turn) if head[_MESSAGES] <= SHORT else None
-    return Taken(head, record, turn, calls, history)
+    return Taken(head, record, turn, calls, history, started)
 
 
 def renew(

@@ -1,0 +1,72 @@
+"""Reading back what a run has written into the log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from pai.ports import Store
+from pai.protocol import Batch, Event, RunQueued, StepFinished, StepStarted, ThreadKey, Usage
+
+__all__ = ("last_step", "used_before")
+
+FIRST_LOOK = 64
+"""Events that are read back at once to find where a step began; twice as many each further time."""
+
+FAR_LOOK = 2000
+"""Events that are read back at once to the beginning of a run."""
+
+
+async def last_step(store: Store, key: ThreadKey, cursor: int, run_id: str) -> list[Event]:
+    """
+    A run's events from those that began its last step on.
+
+    Args:
+        store: Where they are.
+        key: The thread.
+        cursor: The number of the last event to look at.
+        run_id: The run.
+    """
+    size = FIRST_LOOK
+    while True:
+        after = max(cursor - size, 0)
+        found: list[Event] = []
+        async for batch in _batches(store, key, run_id, after, cursor):
+            found += [event for event in batch.numbered(after) if event.seq <= cursor]
+        for index in range(len(found) - 1, -1, -1):
+            if type(found[index]) is StepStarted:
+                return found[index:]
+            if type(found[index]) is RunQueued:
+                return []
+        if size >= cursor:
+            return []
+        size *= 2
+
+
+async def used_before(store: Store, key: ThreadKey, cursor: int, run_id: str) -> Usage:
+    """What the steps used that a run had committed up to *cursor*."""
+    usage, begun = Usage(), False
+    while cursor > 0 and not begun:
+        after = max(cursor - FAR_LOOK, 0)
+        async for batch in _batches(store, key, run_id, after, cursor):
+            # Most batches are deltas, and need not be decoded.
+            if "step-finished" not in batch.body and "run-queued" not in batch.body:
+                continue
+            for event in batch.numbered(after):
+                if event.seq > cursor:
+                    break
+                if isinstance(event, StepFinished) and event.usage is not None:
+                    usage = usage + event.usage
+                elif isinstance(event, RunQueued):
+                    begun = True
+        cursor = after
+    return usage
+
+
+async def _batches(
+    store: Store, key: ThreadKey, run_id: str, after: int, until: int
+) -> AsyncIterator[Batch]:
+    while after < until and (batches := await store.events(key, after)):
+        for batch in batches:
+            if batch.run_id == run_id:
+                yield batch
+        after = batches[-1].last

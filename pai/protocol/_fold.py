@@ -1,0 +1,225 @@
+"""From events to the state of a thread: what a watcher knows is what the store knows (R-25)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from pai.errors import Fault, InvalidInput
+from pai.protocol._events import (
+    CallError,
+    CallOutput,
+    Event,
+    MessageMetadata,
+    RunFinished,
+    RunQueued,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+    ThreadUpdated,
+)
+from pai.protocol._fold_step import EPOCH, StepFold
+from pai.protocol._parts import DataPart, MessagePart, ToolCallPart
+from pai.protocol._state import MessageView, RunView, ThreadState, ThreadView
+from pai.protocol._stream import Data, StepReset
+
+__all__ = ("fold",)
+
+
+def fold(state: ThreadState | None, events: Iterable[Event]) -> ThreadState:
+    """
+    The state after *events*: a snapshot and what comes after its cursor is all there is (R-25).
+
+    A step under way shows as the last message, as far as it came; once it is committed, that
+    message is the one in the store. Events that *state* holds already are passed over.
+
+    Args:
+        state: Where to begin; ``None`` for the beginning of the thread.
+        events: The events after its cursor, in order and numbered, as a thread or a run gives them.
+
+    Raises:
+        InvalidInput: There is no state, and the first event is not the one that made the thread.
+    """
+    folding = _Fold(state)
+    for event in events:
+        folding.add(event)
+    return folding.state()
+
+
+class _Fold:
+    """A state that takes events in."""
+
+    def __init__(self, state: ThreadState | None) -> None:
+        self._thread: ThreadView | None = None
+        self._messages: dict[str, MessageView] = {}
+        self._runs: dict[str, RunView] = {}
+        self._step: StepFold | None = None
+        self._pending: tuple[Any, ...] = ()
+        self._cursor = 0
+        if state is None:
+            return
+        self._thread, self._pending, self._cursor = state.thread, state.pending, state.cursor
+        self._messages = {message.id: message for message in state.messages}
+        self._runs = {run.id: run for run in state.runs}
+        if state.open_step:
+            self._step = StepFold.of(state.open_step)
+            self._messages.pop(self._step.message_id, None)
+
+    def add(self, event: Event) -> None:
+        if event.seq:
+            if event.seq <= self._cursor:
+                return
+            self._cursor = event.seq
+        take = _TAKES.get(type(event))
+        if take is not None:
+            take(self, event)
+        elif self._step is not None:
+            self._step.add(event)
+
+    def state(self) -> ThreadState:
+        if self._thread is None:
+            raise InvalidInput(
+                [Fault("events", "begin with event 1 of the thread, or with a state of it")],
+                subject="fold",
+            )
+        messages = list(self._messages.values())
+        open_step: tuple[Any, ...] = ()
+        if self._step is not None:
+            open_step = self._step.events()
+            view = self._step.view()
+            if view.parts:
+                messages.append(view)
+        return ThreadState(
+            self._thread,
+            tuple(messages),
+            tuple(self._runs.values()),
+            self._pending,
+            self._cursor,
+            open_step,
+        )
+
+    # ------------------------------------------------------------------ thread and runs
+
+    def run_queued(self, event: RunQueued) -> None:
+        at = event.created_at or EPOCH
+        if self._thread is None:
+            self._thread = ThreadView(event.thread_id, None, None, event.thread_metadata, at, at)
+        self._thread = attrs.evolve(self._thread, updated_at=at)
+        self._runs[event.run_id] = RunView(
+            event.run_id, "queued", None, None, None, event.operation, event.metadata, None, None,
+            event.parent_run_id, at, None, None,
+        )  # fmt: skip
+        if event.message is not None:
+            self._messages[event.message.id] = event.message
+
+    def run_started(self, event: RunStarted) -> None:
+        run = self._runs.get(event.run_id)
+        if run is not None:
+            self._runs[run.id] = attrs.evolve(
+                run, status="running", started_at=run.started_at or event.started_at
+            )
+
+    def run_finished(self, event: RunFinished) -> None:
+        if self._step is not None and self._step.run_id == event.run_id:
+            self._step = None  # nothing of it was kept
+        run = self._runs.get(event.run_id)
+        if run is not None:
+            self._runs[run.id] = attrs.evolve(
+                run,
+                status=event.status,
+                outcome=event.outcome,
+                reason=event.reason,
+                stop_reason=event.stop_reason,
+                metadata=event.metadata,
+                usage=event.usage,
+                error=event.error,
+                finished_at=event.finished_at,
+            )
+        if self._thread is not None and event.finished_at is not None:
+            self._thread = attrs.evolve(self._thread, updated_at=event.finished_at)
+
+    def thread_updated(self, event: ThreadUpdated) -> None:
+        changes: dict[str, Any] = {
+            name: value
+            for name in ("title", "title_source", "metadata")
+            if (value := getattr(event, name)) is not None
+        }
+        if self._thread is not None and changes:
+            self._thread = attrs.evolve(self._thread, **changes)
+
+    # ------------------------------------------------------------------ messages
+
+    def step_started(self, event: StepStarted) -> None:
+        self._step = StepFold(event)
+
+    def step_reset(self, event: StepReset) -> None:
+        if self._step is not None:
+            self._step.clear()
+
+    def step_finished(self, event: StepFinished) -> None:
+        step, self._step = self._step, None
+        if step is not None:
+            # A message takes its place in the thread when it is committed.
+            self._messages[step.message_id] = step.view()
+
+    def message_metadata(self, event: MessageMetadata) -> None:
+        if self._step is not None and self._step.message_id == event.message_id:
+            self._step.add(event)
+            return
+        message = self._messages.get(event.message_id)
+        if message is not None:
+            self._messages[message.id] = attrs.evolve(message, metadata=event.metadata)
+
+    def call_ended(self, event: CallOutput | CallError) -> None:
+        if self._step is not None and self._step.has_call(event.call_id):
+            self._step.add(event)
+            return
+        for message in reversed(self._messages.values()):
+            if message.run_id != event.run_id:
+                continue
+            for index, part in enumerate(message.parts):
+                if type(part) is ToolCallPart and part.call_id == event.call_id:
+                    self._put_part(message, index, StepFold.ended(part, event))
+                    return
+
+    def data(self, event: Data) -> None:
+        if event.transient:
+            return
+        if self._step is not None:
+            self._step.add(event)
+            return
+        new = DataPart(event.name, event.value, event.id)
+        for message in reversed(self._messages.values()):
+            if message.run_id != event.run_id or message.role != "assistant":
+                continue
+            for index, part in enumerate(message.parts):
+                if (
+                    type(part) is DataPart
+                    and event.id is not None
+                    and (part.name, part.id) == (event.name, event.id)
+                ):
+                    self._put_part(message, index, new)
+                    return
+            self._put_part(message, len(message.parts), new)
+            return
+
+    def _put_part(self, message: MessageView, index: int, part: MessagePart) -> None:
+        parts = (*message.parts[:index], part, *message.parts[index + 1 :])
+        self._messages[message.id] = attrs.evolve(message, parts=parts)
+
+
+_TAKES: dict[type, Callable[[_Fold, Any], None]] = {
+    RunQueued: _Fold.run_queued,
+    RunStarted: _Fold.run_started,
+    RunFinished: _Fold.run_finished,
+    ThreadUpdated: _Fold.thread_updated,
+    StepStarted: _Fold.step_started,
+    StepReset: _Fold.step_reset,
+    StepFinished: _Fold.step_finished,
+    MessageMetadata: _Fold.message_metadata,
+    CallOutput: _Fold.call_ended,
+    CallError: _Fold.call_ended,
+    Data: _Fold.data,
+}

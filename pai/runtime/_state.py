@@ -1,0 +1,74 @@
+"""What a client may see of a thread, with the step under way."""
+
+from __future__ import annotations
+
+import attrs
+
+from pai.loop import last_step
+from pai.ports import Store
+from pai.protocol import (
+    Metadata,
+    RunRecord,
+    RunView,
+    ThreadSnapshot,
+    ThreadState,
+    ThreadView,
+    fold,
+    message_view,
+)
+from pai.schema import JsonObject
+
+__all__ = ("public", "thread_state")
+
+
+async def thread_state(store: Store, snapshot: ThreadSnapshot) -> ThreadState:
+    """
+    The state that a snapshot shows, with what the step under way has streamed.
+
+    That lies in the log alone (R-11). The events after the cursor go on in the middle of it, so a
+    state without it would never become whole (R-25).
+    """
+    thread = snapshot.thread
+    state = ThreadState(
+        ThreadView(
+            thread.key.thread_id,
+            thread.title,
+            thread.title_source,
+            public(thread.metadata),
+            thread.created_at,
+            thread.updated_at,
+        ),
+        tuple([message_view(message) for message in snapshot.messages]),
+        tuple([_run_view(run) for run in snapshot.runs]),
+        (),
+        snapshot.cursor,
+    )
+    running = [run.id for run in snapshot.runs if run.status == "running"]
+    if not running:
+        return state
+    events = await last_step(store, thread.key, snapshot.cursor, running[0])
+    # What of it is committed makes the same message at the same place once more.
+    return attrs.evolve(fold(attrs.evolve(state, cursor=0), events), cursor=state.cursor)
+
+
+def public(metadata: Metadata) -> JsonObject:
+    """The bag that clients see."""
+    return dict(metadata.public)  # type: ignore[arg-type]  # bags hold checked JSON
+
+
+def _run_view(run: RunRecord) -> RunView:
+    return RunView(
+        run.id,
+        run.status,
+        run.outcome,
+        run.reason,
+        run.stop_reason,
+        run.operation,
+        public(run.metadata),
+        run.usage,
+        run.error,
+        run.parent_run_id,
+        run.created_at,
+        run.started_at,
+        run.finished_at,
+    )
