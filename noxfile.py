@@ -92,10 +92,17 @@ def minimums(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def deep(session: nox.Session) -> None:
-    """The property tests, with 10,000 examples each."""
+    """The property tests of schemas, models and the loop, with 10,000 examples each."""
     session.install("--group=test", *EDITABLE)
-    pytest(
-        session, "-m=hypothesis", "-ofaulthandler_timeout=3600", env={"HYPOTHESIS_PROFILE": "deep"}
+    # Those that run whole runs or real databases stay with the ordinary number.
+    session.run(
+        "pytest",
+        "-m=hypothesis",
+        "-ofaulthandler_timeout=0",
+        "-ofaulthandler_exit_on_timeout=false",
+        "--numprocesses=auto",
+        *(session.posargs or [f"tests/{room}" for room in ("schema", "models", "loop", "testing")]),
+        env={"HYPOTHESIS_PROFILE": "deep"},
     )
 
 
