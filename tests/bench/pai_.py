@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
 
+from openai import AsyncOpenAI
+
 from pai import AgentDefinition, compose_lifecycle, create_pai, define_agent, hookimpl, tool
 from pai.models import OpenAIChat
 
@@ -71,9 +73,12 @@ class Adapter(Base):
             await self.stack.aclose()
             self.dropped = False
         kind, number = hooks or ("before", 0)
+        # A client for each agent, as in the other adapters: else a case would look through the idle
+        # connections that an earlier one left in the pool that agents of one address share.
+        client = AsyncOpenAI(base_url=self.url, api_key=KEY, max_retries=0)
         agent: AgentDefinition[Any] = define_agent(
             name="bench",
-            model=OpenAIChat(model, base_url=self.url, api_key=KEY),
+            model=OpenAIChat(model, client=client),
             instructions=SYSTEM,
             tools={"add": add} if tools else {},
             lifecycle=compose_lifecycle(*(HOOKS[kind]() for _ in range(number))),
