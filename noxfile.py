@@ -153,6 +153,9 @@ def build(session: nox.Session) -> None:
     )
     session.install("--group=test", f"{core}{EXTRAS}", *map(str, others), env=INSTALLED_ONLY)
     session.run("python", "-c", IS_INSTALLED, env=INSTALLED_ONLY)
+    with session.chdir(session.create_tmp()):
+        session.run("pai", "plugins", "doctor", env=INSTALLED_ONLY)
+        session.run("pai", "chat", "What is 2 + 3?", env=INSTALLED_ONLY)
     pytest(session, env=INSTALLED_ONLY)
 
 

@@ -37,7 +37,7 @@ def _as_prompt_cache(value: object) -> Any:
 
 
 # Not frozen: that costs a microsecond and more a patch, and hooks make one for each step.
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, kw_only=True, on_setattr=attrs.setters.NO_OP)
 class _Patch:
     """
     What both patches can set.
@@ -93,7 +93,7 @@ class _Patch:
         self.changes = changes
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, kw_only=True, on_setattr=attrs.setters.NO_OP)
 class RunPatch(_Patch):
     """
     A patch for the whole episode, from ``prepare_run``.
@@ -106,7 +106,7 @@ class RunPatch(_Patch):
     stop_when: object = UNSET
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, kw_only=True, on_setattr=attrs.setters.NO_OP)
 class StepPatch(_Patch):
     """A patch for one step, from ``prepare_model_step``."""
 
