@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import TypeVar
 
-from pai.contexts._read_only import ReadOnly, put
-from pai.contexts._records import Records
+from pai.contexts._of_run import OfRun
+from pai.contexts._read_only import put
 from pai.contexts._run import RunContext
-from pai.definition import Signal
 from pai.protocol import CallOutcome
 from pai.schema import JsonValue
 
@@ -16,7 +15,7 @@ __all__ = ("ToolCallContext", "ToolResultContext")
 ContextT = TypeVar("ContextT")
 
 
-class ToolCallContext(ReadOnly, Generic[ContextT]):
+class ToolCallContext(OfRun[ContextT]):
     """
     A tool call, before it runs.
 
@@ -29,9 +28,8 @@ class ToolCallContext(ReadOnly, Generic[ContextT]):
         raw_input: The input as JSON.
     """
 
-    __slots__ = ("call_id", "input", "raw_input", "run", "step_index", "tool")
+    __slots__ = ("call_id", "input", "raw_input", "step_index", "tool")
 
-    run: RunContext[ContextT]
     step_index: int
     tool: str
     call_id: str
@@ -53,39 +51,6 @@ class ToolCallContext(ReadOnly, Generic[ContextT]):
         put(self, "call_id", call_id)
         put(self, "input", input)
         put(self, "raw_input", raw_input)
-
-    @property
-    def runtime_context(self) -> ContextT:
-        """The run's context."""
-        return self.run.runtime_context
-
-    @property
-    def identity(self) -> object:
-        """Who the run is for."""
-        return self.run.identity
-
-    @property
-    def client_data(self) -> object:
-        """What the client sent along."""
-        return self.run.client_data
-
-    @property
-    def thread_id(self) -> str:
-        """The thread's id."""
-        return self.run.thread_id
-
-    @property
-    def signal(self) -> Signal:
-        """Set when the run is to stop."""
-        return self.run.signal
-
-    def state_of(self, owner: int) -> dict[str, object]:
-        """See :meth:`RunContext.state_of`."""
-        return self.run.state_of(owner)
-
-    def records_of(self, plugin: str) -> Records:
-        """See :meth:`RunContext.records_of`."""
-        return self.run.records_of(plugin)
 
 
 class ToolResultContext(ToolCallContext[ContextT]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import attrs
 
@@ -12,11 +12,10 @@ from pai.contexts._patches import RunPatch
 from pai.contexts._read_only import ReadOnly, put
 from pai.contexts._records import Records
 from pai.definition import MetadataPatch, Signal
-from pai.ports import ModelRequest
-from pai.protocol import Message, Metadata, Usage
+from pai.protocol import Message, Metadata
 from pai.schema import JsonObject
 
-__all__ = ("AgentRef", "RunContext", "RunHost", "StepContext", "ThreadRef")
+__all__ = ("AgentRef", "RunContext", "RunHost", "ThreadRef")
 
 ContextT = TypeVar("ContextT")
 
@@ -218,75 +217,3 @@ class RunContext(ReadOnly, Generic[ContextT]):
     def records_of(self, plugin: str) -> Records:
         """The stored rows of one plugin, of this thread."""
         return self._host.records_of(plugin)
-
-
-class StepContext(ReadOnly, Generic[ContextT]):
-    """
-    One step of a run: a model call and what came of it.
-
-    Attributes:
-        run: The run.
-        index: From 0 in each episode.
-        kind: ``model``, or ``output`` for a call that only makes the structured output.
-        request: What the model will be asked, with all patches so far.
-        usage: What the run has used so far.
-    """
-
-    __slots__ = ("index", "kind", "request", "run", "usage")
-
-    run: RunContext[ContextT]
-    index: int
-    kind: Literal["model", "output"]
-    request: ModelRequest
-    usage: Usage
-
-    def __init__(
-        self,
-        run: RunContext[ContextT],
-        index: int,
-        request: ModelRequest,
-        usage: Usage,
-        kind: Literal["model", "output"] = "model",
-    ) -> None:
-        put(self, "run", run)
-        put(self, "index", index)
-        put(self, "kind", kind)
-        put(self, "request", request)
-        put(self, "usage", usage)
-
-    def asking(self, request: ModelRequest) -> StepContext[ContextT]:
-        """The same step with another request: what an inner layer of a model call is shown."""
-        return StepContext(self.run, self.index, request, self.usage, self.kind)
-
-    @property
-    def runtime_context(self) -> ContextT:
-        """The run's context."""
-        return self.run.runtime_context
-
-    @property
-    def identity(self) -> object:
-        """Who the run is for."""
-        return self.run.identity
-
-    @property
-    def client_data(self) -> object:
-        """What the client sent along."""
-        return self.run.client_data
-
-    @property
-    def thread_id(self) -> str:
-        """The thread's id."""
-        return self.run.thread_id
-
-    @property
-    def signal(self) -> Signal:
-        """Set when the run is to stop."""
-        return self.run.signal
-
-    def state_of(self, owner: int) -> dict[str, object]:
-        """See :meth:`RunContext.state_of`."""
-        return self.run.state_of(owner)
-
-    def records_of(self, plugin: str) -> Records:
-        """See :meth:`RunContext.records_of`."""
-        return self.run.records_of(plugin)
