@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
@@ -25,9 +25,9 @@ from pai.protocol import (
     fold,
     new_id,
 )
-from pai.schema import JsonObject, JsonValue
+from pai.schema import JsonValue
 
-__all__ = ("Draft", "Ending", "public")
+__all__ = ("Draft", "Ending")
 
 _ANY_RUN = RunQueued("send")
 """What a fold of one step begins with."""
@@ -133,7 +133,7 @@ class Draft:
         self._created_at = datetime.now(UTC)
         started: list[Event] = [StepStarted(self.index, self.id, self._created_at)]
         if self.bags.public:
-            started.append(MessageMetadata(self.id, public(self.bags)))
+            started.append(MessageMetadata(self.id, self.bags.shown()))
         return started
 
     def open(self, provider: str, used: set[str], check: Callable[[Data], None]) -> Assembly:
@@ -196,9 +196,3 @@ def _with_data(message: Message, data: Data) -> Message:
                 parts[index] = new
                 return attrs.evolve(message, parts=tuple(parts))
     return attrs.evolve(message, parts=(*parts, new))
-
-
-def public(metadata: Metadata) -> JsonObject:
-    """The public bag, as clients see it."""
-    bag: Mapping[str, object] = metadata.public
-    return dict(bag)  # type: ignore[arg-type]  # bags hold checked JSON

@@ -9,7 +9,7 @@ import attrs
 from pai.contexts import RunPatch, StepPatch, renew
 from pai.definition import EMPTY_METADATA, MetadataPatch, MetadataSchemas
 from pai.errors import Fault, InvalidInput
-from pai.loop._draft import Draft, public
+from pai.loop._draft import Draft
 from pai.loop._episode import Episode
 from pai.protocol import MessageMetadata, Metadata, ThreadUpdated
 
@@ -73,14 +73,14 @@ def patch_metadata(
         renew(context, metadata=run_bags)
     if thread_bags is not None:
         held.thread_metadata = thread_bags
-        held.events.append(ThreadUpdated(metadata=public(thread_bags)))
+        held.events.append(ThreadUpdated(metadata=thread_bags.shown()))
         renew(context, thread=attrs.evolve(head, metadata=thread_bags))
     if message_bags is not None:
         draft.bags = message_bags
         if draft.message is not None:
             held.message_metadata[draft.id] = message_bags
         if draft.begun:
-            held.events.append(MessageMetadata(draft.id, public(message_bags)))
+            held.events.append(MessageMetadata(draft.id, message_bags.shown()))
 
 
 def _patched(

@@ -9,7 +9,6 @@ import attrs
 
 from pai.contexts import RunOutcome, ToolCallContext, ToolResultContext
 from pai.errors import FatalToolError, ModelError, PluginError
-from pai.loop._draft import public
 from pai.loop._episode import Episode
 from pai.loop._history import INTERRUPTED
 from pai.loop._observe import observe_end
@@ -74,7 +73,7 @@ def finished_event(episode: Episode, end: RunEnd) -> RunFinished:
         end.stop_reason,
         end.usage,
         end.error,
-        public(metadata),
+        metadata.shown(),
         end.finished_at,
     )
 

@@ -31,6 +31,10 @@ class Metadata:
     private: Mapping[str, object] = attrs.field(factory=dict)
     public: Mapping[str, object] = attrs.field(factory=dict)
 
+    def shown(self) -> JsonObject:
+        """A copy of the public bag: what clients see."""
+        return dict(self.public)  # type: ignore[arg-type]  # bags hold checked JSON
+
 
 @attrs.frozen(eq=False)
 class Message:

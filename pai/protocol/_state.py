@@ -93,12 +93,11 @@ def _shown(part: MessagePart) -> MessagePart | None:
 
 def message_view(message: Message) -> MessageView:
     """What a client may see of *message*."""
-    public: JsonObject = {**message.metadata.public}  # type: ignore[dict-item]  # checked JSON
     return MessageView(
         message.id,
         message.role,
         tuple([shown for part in message.parts if (shown := _shown(part)) is not None]),
-        public,
+        message.metadata.shown(),
         message.run_id,
         message.created_at,
     )

@@ -183,7 +183,7 @@ class Pai:
                         record.key.thread_id,
                         record.title,
                         record.title_source,
-                        dict(record.metadata.public),  # type: ignore[arg-type]  # checked JSON
+                        record.metadata.shown(),
                         record.created_at,
                         record.updated_at,
                     )

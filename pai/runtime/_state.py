@@ -7,7 +7,6 @@ import attrs
 from pai.loop import last_step
 from pai.ports import Store
 from pai.protocol import (
-    Metadata,
     RunRecord,
     RunView,
     ThreadSnapshot,
@@ -16,9 +15,8 @@ from pai.protocol import (
     fold,
     message_view,
 )
-from pai.schema import JsonObject
 
-__all__ = ("public", "thread_state")
+__all__ = ("thread_state",)
 
 
 async def thread_state(store: Store, snapshot: ThreadSnapshot) -> ThreadState:
@@ -34,7 +32,7 @@ async def thread_state(store: Store, snapshot: ThreadSnapshot) -> ThreadState:
             thread.key.thread_id,
             thread.title,
             thread.title_source,
-            public(thread.metadata),
+            thread.metadata.shown(),
             thread.created_at,
             thread.updated_at,
         ),
@@ -51,11 +49,6 @@ async def thread_state(store: Store, snapshot: ThreadSnapshot) -> ThreadState:
     return attrs.evolve(fold(attrs.evolve(state, cursor=0), events), cursor=state.cursor)
 
 
-def public(metadata: Metadata) -> JsonObject:
-    """The bag that clients see."""
-    return dict(metadata.public)  # type: ignore[arg-type]  # bags hold checked JSON
-
-
 def _run_view(run: RunRecord) -> RunView:
     return RunView(
         run.id,
@@ -64,7 +57,7 @@ def _run_view(run: RunRecord) -> RunView:
         run.reason,
         run.stop_reason,
         run.operation,
-        public(run.metadata),
+        run.metadata.shown(),
         run.usage,
         run.error,
         run.parent_run_id,

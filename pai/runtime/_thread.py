@@ -34,7 +34,7 @@ from pai.runtime._event_stream import EventStream
 from pai.runtime._limits import Limits, message_faults
 from pai.runtime._records import RecordSource
 from pai.runtime._run_handle import RunHandle
-from pai.runtime._state import public, thread_state
+from pai.runtime._state import thread_state
 from pai.schema import JsonObject, check_json, digest, parse_stable
 
 if TYPE_CHECKING:
@@ -320,10 +320,10 @@ class ThreadHandle:
                 RunQueued(
                     operation,
                     view,
-                    public(run.metadata),
+                    run.metadata.shown(),
                     created_at=now,
                     thread_id=key.thread_id,
-                    thread_metadata=public(thread.metadata),
+                    thread_metadata=thread.metadata.shown(),
                 )
             ],
             when_busy=when_busy,

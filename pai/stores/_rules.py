@@ -76,7 +76,7 @@ def finished_event(end: RunEnd, metadata: Metadata) -> RunFinished:
         stop_reason=end.stop_reason,
         usage=end.usage,
         error=end.error,
-        metadata=dict(metadata.public),  # type: ignore[arg-type]  # checked JSON
+        metadata=metadata.shown(),
         finished_at=end.finished_at,
     )
 
