@@ -1,19 +1,20 @@
 """
-What can be swapped under pai: model drivers and stores.
+What can be swapped under pai: model drivers, stores and engines.
 
 Each port says its guarantees first, then its methods. A kit in :mod:`pai.testing` checks them.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import attrs
 
 from pai.protocol import ModelSettings
 
 if TYPE_CHECKING:
+    from pai.errors import Fault
     from pai.protocol import (
         Accepted,
         Batch,
@@ -38,13 +39,18 @@ if TYPE_CHECKING:
     from pai.schema import JsonObject, JsonValue
 
 __all__ = (
+    "Engine",
+    "EngineHost",
     "ModelDriver",
     "ModelProfile",
     "ModelRequest",
     "RecordScope",
     "RunHold",
     "Store",
+    "TransactionalStore",
 )
+
+T = TypeVar("T")
 
 
 # ---------------------------------------------------------------------------- models
@@ -259,6 +265,14 @@ class Store(Protocol):
             LeaseLost: It is not ours any more.
         """
 
+    async def release(self, key: ThreadKey, run_id: str, fence: int) -> None:
+        """
+        Give a run back, so that the next worker may take it at once; that counts as no takeover.
+
+        Raises:
+            LeaseLost: It is not ours any more.
+        """
+
     async def append(self, key: ThreadKey, run_id: str, fence: int, events: list[Event]) -> Batch:
         """
         Write events of a step under way into the log, as one batch.
@@ -341,3 +355,116 @@ class Store(Protocol):
         Raises:
             LeaseLost: The run is not held any more, and nothing is deleted.
         """
+
+
+@runtime_checkable
+class TransactionalStore(Protocol):
+    """A store over a database, which lets an engine write in its transactions."""
+
+    @property
+    def dialect(self) -> str:
+        """``"sqlite"`` or ``"postgresql"``."""
+
+    @property
+    def url(self) -> str:
+        """The database, as its driver takes it. It may hold a password: for connecting only."""
+
+    def join(self, wake: Callable[[object, ThreadKey], None]) -> None:
+        """
+        Have *wake* called in every transaction that leaves a run to take.
+
+        It gets the driver's connection and the thread, in the transaction's own thread, and may
+        write there; what it raises rolls all of it back.
+        """
+
+    async def tx(self, fn: Callable[..., T], *args: Any) -> T:
+        """Run ``fn(connection, *args)`` as one transaction."""
+
+
+# ---------------------------------------------------------------------------- engine
+
+
+class EngineHost(Protocol):
+    """What an engine is given: the runtime whose workers it wakes."""
+
+    @property
+    def store(self) -> Store:
+        """The truth; it is open."""
+
+    @property
+    def works(self) -> bool:
+        """Whether runs are worked on in this process, or it only accepts them."""
+
+    @property
+    def lease(self) -> float:
+        """Seconds a worker may be silent before others take its run (R-4)."""
+
+    @property
+    def max_runs(self) -> int | None:
+        """Runs worked on at once in this process; ``None``: no limit."""
+
+    async def drain(self, key: ThreadKey) -> None:
+        """
+        Work on the thread's runs until none is left to take.
+
+        It raises nothing of a run. Where the thread is worked on here already, that work is told to
+        look again, and this returns at once.
+        """
+
+    def drain_soon(self, key: ThreadKey) -> None:
+        """Do so in a task of the runtime."""
+
+    def spawn(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a task that lives as long as the runtime."""
+
+    def keep(self, name: str, task: Callable[[], Awaitable[None]]) -> None:
+        """Start a task that shall never end: a failure is reported, and it starts again."""
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """
+    What brings a worker to a thread: "wake thread T". The store holds the truth.
+
+    Guarantees an engine gives:
+
+    * A wake carries ids only: what a run needs, its worker reads from the store (R-5).
+    * A wake in a transaction comes true with it: none before its commit, none if it rolls back.
+    * Wakes are idempotent: a second one does no harm.
+    * A lost one does no harm either: sooner or later each thread of the store's ``waiting()`` is
+      worked on, as long as one process works. So runs that a dead worker held go on, too.
+    * It works on a thread by the host's ``drain`` alone, which claims by lease and fence.
+    * After ``stop`` no thread is begun any more.
+    """
+
+    @property
+    def claims(self) -> bool:
+        """Whether a process that works may claim a run in the transaction that accepts it."""
+
+    @property
+    def transactional(self) -> bool:
+        """Whether it writes in the store's transactions; ``wake_in`` is called only then."""
+
+    def check(self, store: Store) -> Sequence[Fault]:
+        """What keeps it from working with this store."""
+
+    async def open(self, host: EngineHost) -> None:
+        """
+        Get ready, and begin to bring threads if the host works.
+
+        Raises:
+            StoreError: It can't be reached.
+            DefinitionError: It does not run on this event loop.
+        """
+
+    def stop(self) -> None:
+        """Begin no thread any more; those under way end by themselves."""
+
+    async def close(self) -> None:
+        """Let go of everything, when no thread is worked on any more."""
+
+    def wake_in(self, tx: object, key: ThreadKey) -> None:
+        """Wake the thread's worker when this transaction commits; *tx* is its connection."""
+
+    def wake(self, key: ThreadKey) -> None:
+        """Wake the thread's worker: there is a run to take already."""

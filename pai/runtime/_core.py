@@ -16,7 +16,7 @@ import anyio.abc
 from pai.errors import LeaseLost
 from pai.loop import BoundAgent, Episode, Journal, one_run
 from pai.models import resolve_model
-from pai.ports import Store
+from pai.ports import Engine, Store, TransactionalStore
 from pai.protocol import Accepted, Batch, Claimed, Event, RunStarted, ThreadKey, new_id
 from pai.runtime._hub import Hub
 
@@ -26,9 +26,6 @@ _log = logging.getLogger("pai.run")
 
 ErrorHandler = Callable[[BaseException], object]
 """Takes an error whole; sync or async."""
-
-POLL = 1.0
-"""Seconds between looks for runs that another process queued or left."""
 
 _BACK_OFF = (0.1, 0.5, 2.0, 5.0, 15.0)
 """Seconds before a background task that failed starts again."""
@@ -51,30 +48,33 @@ class Core:
 
     Args:
         store: The truth.
+        engine: What brings workers to threads.
         agents: The agents by key.
         lease: Seconds a worker may be silent before others take its run (R-4).
         max_runs: Runs worked on at once here.
-        work: Whether runs are worked on here at all.
+        works: Whether runs are worked on here at all.
         on_error: Takes errors whole (A-RUN-3).
     """
 
     def __init__(
         self,
         store: Store,
+        engine: Engine,
         agents: Mapping[str, BoundAgent],
         *,
         lease: float,
         max_runs: int | None,
-        work: bool,
+        works: bool,
         on_error: ErrorHandler | None,
     ) -> None:
         self.store: Final = store
+        self.engine: Final = engine
         self.agents: Final = agents
         self.lease: Final = lease
-        self.work: Final = work
+        self.max_runs: Final = max_runs
+        self.works = works
         self.owner: Final = f"{os.getpid()}-{new_id()}"
         self._on_error = on_error
-        self._max_runs = max_runs
         self._room: anyio.CapacityLimiter | None = None
         self._hubs: WeakValueDictionary[ThreadKey, Hub] = WeakValueDictionary()
         self._jobs: dict[tuple[ThreadKey, str], _Job] = {}
@@ -91,17 +91,25 @@ class Core:
         await self.store.open()
         self._group = group
         self._tools = anyio.CapacityLimiter(40)
-        if self._max_runs is not None:
-            self._room = anyio.CapacityLimiter(self._max_runs)
+        if self.max_runs is not None:
+            self._room = anyio.CapacityLimiter(self.max_runs)
+        if self.engine.transactional and isinstance(self.store, TransactionalStore):
+            self.store.join(self.engine.wake_in)
+        try:
+            await self.engine.open(self)
+        except BaseException:
+            self._group = None
+            with anyio.CancelScope(shield=True):
+                await self.store.close()
+            raise
         if self.store.durable:
-            if self.work:
-                self._keep("poll", self._poll)
-            self._keep("beat", self._beat)
+            self.keep("beat", self._beat)
 
-    async def close(self) -> None:
+    def stop(self) -> None:
         """Stop all runs: one that can be gone on with is left to others, else it is cancelled."""
         jobs = list(self._jobs.values())
         self._group = None
+        self.engine.stop()
         for job in jobs:
             if not self.store.durable:
                 job.episode.signal.set("shutdown")
@@ -109,7 +117,7 @@ class Core:
 
     async def settled(self) -> None:
         """Wait until no run is worked on any more."""
-        while self._jobs:
+        while self._draining:
             if self._idle is None:
                 self._idle = anyio.Event()
             await self._idle.wait()
@@ -124,7 +132,7 @@ class Core:
         if self._group is not None:
             self._group.start_soon(task)
 
-    def _keep(self, name: str, task: Callable[[], Awaitable[None]]) -> None:
+    def keep(self, name: str, task: Callable[[], Awaitable[None]]) -> None:
         """Start a background task that never ends: a failure is reported and it starts again."""
 
         async def kept() -> None:
@@ -180,7 +188,9 @@ class Core:
 
     def claim_now(self, key: ThreadKey) -> tuple[str, float] | None:
         """Owner and lease, if a run that is accepted now may be claimed in the same transaction."""
-        if not self.work or self._room is not None or key in self._draining:
+        if not (self.works and self.engine.claims) or self._room is not None:
+            return None
+        if key in self._draining:
             return None
         return self.owner, self.lease
 
@@ -190,23 +200,36 @@ class Core:
             self.publish(key, accepted.batch)
         if accepted.claimed is not None:
             self.publish(key, accepted.claimed.batch)
-        self.wake(key, accepted.claimed)
+            self.drain_soon(key, accepted.claimed)
+        elif not self.engine.transactional:  # else it was woken in the transaction
+            self.engine.wake(key)
 
-    def wake(self, key: ThreadKey, claimed: Claimed | None = None) -> None:
+    def wake(self, key: ThreadKey) -> None:
+        """See that the thread's runs are worked on, here or elsewhere."""
+        self.engine.wake(key)
+
+    def drain_soon(self, key: ThreadKey, claimed: Claimed | None = None) -> None:
+        """Work on the thread's runs in a task, until none is left to take."""
+        if self.is_open and self._enter(key):
+            self.spawn(lambda: self._drain(key, claimed))
+
+    async def drain(self, key: ThreadKey) -> None:
         """Work on the thread's runs, until none is left to take."""
-        if not self.work:
-            return
+        if self.is_open and self._enter(key):
+            await self._drain(key, None)
+
+    def _enter(self, key: ThreadKey) -> bool:
         if key in self._draining:
             self._draining[key] = True  # look again: it may be on its way out
-            return
+            return False
         self._draining[key] = False
-        self.spawn(lambda: self._drain(key, claimed))
+        return True
 
     async def _drain(self, key: ThreadKey, claimed: Claimed | None) -> None:
         hub = self.hub(key)
         hub.writers += 1
         try:
-            while True:
+            while self.is_open:
                 self._draining[key] = False
                 if claimed is None:
                     claimed = await self._claim(key)
@@ -224,6 +247,9 @@ class Core:
             if self._wishes:
                 self._wishes = {at: why for at, why in self._wishes.items() if at[0] != key}
             hub.writers -= 1
+            if not self._draining and self._idle is not None:
+                self._idle.set()
+                self._idle = None
 
     async def _claim(self, key: ThreadKey) -> Claimed | None:
         claimed = await self.store.claim(key, self.owner, self.lease, self.started(key))
@@ -240,6 +266,9 @@ class Core:
 
     async def _one(self, key: ThreadKey, claimed: Claimed) -> bool:
         run = claimed.run
+        if self._group is None:  # it was on its way when the runtime was closed
+            await self._hand_back(key, claimed)
+            return False
         journal = Journal(self.store, key, run.id, claimed.fence, self.publish, self.spawn)
         episode = Episode(
             self.agents[run.agent], claimed, journal, self.report, resolve_model, self._limiter
@@ -251,18 +280,19 @@ class Core:
                 if wish is not None:
                     self._stop(job, wish)
                 await one_run(episode)
-            if job.scope.cancelled_caught and not self.is_open and self.store.durable:
-                # Drained: whoever looks next may go on with it, without waiting for the lease.
-                with anyio.CancelScope(shield=True):
-                    await self.store.renew(key, run.id, claimed.fence, 0.0)
+            if job.scope.cancelled_caught and not self.is_open:
+                await self._hand_back(key, claimed)
         except LeaseLost:
             _log.warning("lease lost run_id=%s thread_id=%s", run.id, key.thread_id)
         finally:
             del self._jobs[key, run.id]
-            if not self._jobs and self._idle is not None:
-                self._idle.set()
-                self._idle = None
         return journal.more
+
+    async def _hand_back(self, key: ThreadKey, claimed: Claimed) -> None:
+        """Let whoever looks next go on with the run, without waiting for the lease."""
+        if self.store.durable:
+            with anyio.CancelScope(shield=True):
+                await self.store.release(key, claimed.run.id, claimed.fence)
 
     def _limiter(self) -> anyio.CapacityLimiter:
         assert self._tools is not None
@@ -290,13 +320,6 @@ class Core:
             self.publish(key, batch)
 
     # ------------------------------------------------------------------ background
-
-    async def _poll(self) -> None:
-        """Look for runs that another process queued, or left when it died."""
-        while True:
-            await anyio.sleep(POLL)
-            for key in await self.store.waiting():
-                self.wake(key)
 
     async def _beat(self) -> None:
         """Keep the leases of the runs that are worked on here."""

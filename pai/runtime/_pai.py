@@ -23,10 +23,11 @@ from pai.lifecycle import (
     plugin_name,
 )
 from pai.loop import BoundAgent
-from pai.ports import RecordScope, Store
+from pai.ports import Engine, RecordScope, Store
 from pai.protocol import ThreadKey, ThreadSummary, new_id
 from pai.runtime._bindings import bind_capabilities
 from pai.runtime._core import Core, ErrorHandler
+from pai.runtime._engines import open_engine
 from pai.runtime._limits import Limits
 from pai.runtime._thread import ThreadHandle
 from pai.schema import check_json
@@ -61,6 +62,7 @@ class Pai:
         self,
         agents: Mapping[str, BoundAgent],
         store: Store,
+        engine: Engine,
         *,
         scope_key: Callable[[Any], str] | None,
         actor_key: Callable[[Any], str] | None,
@@ -79,10 +81,11 @@ class Pai:
         self._limits: Final = limits
         self._core: Final = Core(
             store,
+            engine,
             agents,
             lease=lease,
             max_runs=max_runs,
-            work=work,
+            works=work,
             on_error=on_runtime_error,
         )
         self._group: anyio.abc.TaskGroup | None = None
@@ -92,9 +95,10 @@ class Pai:
         await group.__aenter__()
         try:
             await self._core.open(group)
-        except BaseException as error:
+        except BaseException:
             group.cancel_scope.cancel()
-            await group.__aexit__(type(error), error, error.__traceback__)
+            # Told of the error, it would raise a group of it.
+            await group.__aexit__(None, None, None)
             raise
         self._group = group
         for report in self.plugins:
@@ -110,10 +114,13 @@ class Pai:
     ) -> bool | None:
         group, self._group = self._group, None
         assert group is not None
-        await self._core.close()
+        self._core.stop()
         with anyio.CancelScope(shield=True):
             await self._core.settled()
-        group.cancel_scope.cancel()
+            try:
+                await self._core.engine.close()
+            finally:
+                group.cancel_scope.cancel()
         try:
             await group.__aexit__(None, None, None)
         finally:
@@ -257,7 +264,7 @@ def create_pai(
     capabilities: Mapping[str, object] | None = None,
     plugins: Sequence[object] | Mapping[str, object] | None = None,
     strict: bool = False,
-    engine: str = "embedded",
+    engine: str | Engine = "embedded",
     stream: str = "store",
     work: bool = True,
     max_runs: int | None = None,
@@ -281,7 +288,7 @@ def create_pai(
             from names to options; ``()`` for none. ``None``: those that ``PAI_PLUGINS`` names, else
             all that are installed.
         strict: Raise if an installed plugin is broken, instead of reporting it (R-36).
-        engine: ``"embedded"``.
+        engine: ``"embedded"``, the name of an installed one (``"procrastinate"``), or an engine.
         stream: ``"store"``.
         work: ``False`` accepts and watches, and runs nothing.
         max_runs: Runs worked on at once in this process; ``None``: no limit.
@@ -301,8 +308,6 @@ def create_pai(
     if strangers:
         raise UnknownOptionError(strangers, subject="create_pai")
     faults = []
-    if engine != "embedded":
-        faults.append(Fault("engine", f"{engine!r} is not available: 'embedded'"))
     if stream != "store":
         faults.append(Fault("stream", f"{stream!r} is not available: 'store'"))
     if not lease > 0:
@@ -333,12 +338,19 @@ def create_pai(
                 lifecycles[key] = _watched(watching, loaded.around(item.lifecycle))
             except DefinitionError as error:
                 faults += [fault.under(f"agents.{key}.lifecycle") for fault in error.faults]
-    if faults:
+    opened = waking = None
+    try:
+        opened = open_store(store) if isinstance(store, str) else store
+        waking = open_engine(engine, opened)
+    except DefinitionError as error:
+        faults += error.faults
+    if faults or opened is None or waking is None:
         raise DefinitionError(faults, subject="create_pai")
     bindings = bind_capabilities(agents, lifecycles, capabilities or {})
     return Pai(
         {key: BoundAgent(key, item, lifecycles[key], bindings) for key, item in agents.items()},
-        open_store(store) if isinstance(store, str) else store,
+        opened,
+        waking,
         scope_key=scope_key,
         actor_key=actor_key,
         lease=lease,

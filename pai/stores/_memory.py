@@ -272,6 +272,11 @@ class MemoryStore:
         here.ready = self._clock() + lease
         return run.cancel
 
+    async def release(self, key: ThreadKey, run_id: str, fence: int) -> None:
+        thread, _ = self._held(key, run_id, fence)
+        thread.ready = self._clock()
+        thread.takeovers -= 1
+
     async def append(self, key: ThreadKey, run_id: str, fence: int, events: list[Event]) -> Batch:
         here, _ = self._held(key, run_id, fence)
         return here.log(run_id, events)

@@ -149,6 +149,31 @@ async def check_leases(make: Make) -> None:
         expect(world.key in await world.store.waiting(10_000), "an ended lease is to be taken")
 
 
+async def check_release(make: Make) -> None:
+    """R-3: a run that is given back may be taken at once, and that is no takeover (R-3b)."""
+    async with opened(make) as world:
+        await world.end(await world.begin())
+        first = await world.begin()
+        for _ in range(5):
+            await world.store.release(world.key, first.run.id, first.fence)
+            expect(world.key in await world.store.waiting(10_000), "it is to be taken")
+            again = await world.must_claim()
+            expect(again.run.id == first.run.id, "before any other")
+            expect(again.fence > first.fence and again.takeovers == 0, "as no takeover")
+            before = await world.traces()
+            late = world.store.release(world.key, first.run.id, first.fence)
+            await refuses(LeaseLost, late, "only who holds it gives it back")
+            expect(await world.traces() == before, "nothing is written")
+            expect(await world.claim() is None, "and it stays with the other")
+            first = again
+        await world.end(first)
+        await refuses(
+            LeaseLost,
+            world.store.release(world.key, first.run.id, first.fence),
+            "an ended run is not given back",
+        )
+
+
 async def check_waiting(make: Make) -> None:
     """Threads with a run to take are told, until it is taken."""
     async with opened(make) as world:
@@ -250,6 +275,7 @@ QUEUE_CHECKS = (
     check_same_request,
     check_fence,
     check_leases,
+    check_release,
     check_waiting,
     check_settled_stays,
     check_cancel_queued,

@@ -17,7 +17,19 @@ def echo(ctx: ToolContext[object], text: str) -> str:
     return text
 
 
-MINE = {"queue", "enqueue", "claim", "lease", "fence", "renew", "wake", "cancel", "commit", "store"}
+MINE = {
+    "queue",
+    "enqueue",
+    "claim",
+    "lease",
+    "fence",
+    "renew",
+    "release",
+    "wake",
+    "cancel",
+    "commit",
+    "store",
+}
 """Words of the runtime's own work."""
 
 

@@ -46,7 +46,7 @@ from pai.protocol import (
     Usage,
     fold,
 )
-from pai.runtime import _core
+from pai.runtime import _engines
 from pai.stores import open_store
 from pai.testing import Call, Fail, ScriptedModel
 
@@ -60,7 +60,7 @@ INTERRUPTED = "The call was interrupted before it finished."
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for what a dead worker left all the time, and read its log back in small pieces."""
-    monkeypatch.setattr(_core, "POLL", 0.02)
+    monkeypatch.setattr(_engines, "POLL", 0.02)
     monkeypatch.setattr(_log, "FIRST_LOOK", 2)
     monkeypatch.setattr(_log, "FAR_LOOK", 3)
 

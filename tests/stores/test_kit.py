@@ -117,6 +117,13 @@ class Deaf(MemoryStore):
         return await super().cancel(key, run_id, reason)
 
 
+class Grudging(MemoryStore):
+    """Counts a run that was given back as taken over."""
+
+    async def release(self, key, run_id, fence):
+        await self.renew(key, run_id, fence, 0.0)
+
+
 class Careless(MemoryStore):
     """Writes records for whoever says so."""
 
@@ -154,6 +161,7 @@ class Jumbled(MemoryStore):
         (Greedy, "check_one_claim_wins"),
         (Torn, "check_cancelled_caller"),
         (Deaf, "check_cancel_running"),
+        (Grudging, "check_release"),
         (Careless, "check_records_fenced"),
         (Shared, "check_records_apart"),
         (Jumbled, "check_records_listed"),

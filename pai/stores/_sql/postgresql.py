@@ -40,7 +40,7 @@ class PostgresDatabase:
     dialect = "postgresql"
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url = url
         self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
         self._limiter: anyio.CapacityLimiter | None = None
 
@@ -78,12 +78,12 @@ class PostgresDatabase:
         options = {"autocommit": True, "connect_timeout": int(_PATIENCE)}
         try:
             # The pool's own first connection would only tell that time is up, not why.
-            with psycopg.connect(self._url, **options) as connection:  # type: ignore[arg-type]
+            with psycopg.connect(self.url, **options) as connection:  # type: ignore[arg-type]
                 _make_tables(cast("Connection", connection))
         except psycopg.Error as error:
             raise _mapped(error) from error
         pool: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
-            self._url,
+            self.url,
             kwargs=options,
             min_size=1,
             max_size=_CONNECTIONS,

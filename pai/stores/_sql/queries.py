@@ -101,6 +101,9 @@ class Queries:
         )
         self.start_run = made(self._start_run())
         self.renew = made(self._of_active({"ready": self._until}).returning(threads.c.cancel))
+        self.release = made(
+            self._of_active({"ready": self._now, "takeovers": threads.c.takeovers - _ONE})
+        )
         self.append = made(
             self._of_active(
                 {"events": threads.c.events + _p("n_events", type_=sa.Integer)}

@@ -57,6 +57,7 @@ class SqliteDatabase:
 
     def __init__(self, path: str, *, full: bool = False, driver: Any = None) -> None:
         self._path = Path(path)
+        self.url = f"sqlite:///{path}"
         self._full = full
         self._driver: Any = driver or default_driver()
         self._lock: FileLock | None = None

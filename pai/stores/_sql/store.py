@@ -38,6 +38,7 @@ from pai.stores._sql.rows import (
     metadata_text,
     run_row,
 )
+from pai.stores._sql.statement import Connection
 from pai.stores._sql.writes import AcceptRows, ClaimRows, CommitRows, Known, Log
 
 __all__ = ("Database", "SqlStore")
@@ -54,6 +55,7 @@ class Database(Protocol):
     """
 
     dialect: str
+    url: str
 
     async def open(self) -> None: ...
 
@@ -82,6 +84,19 @@ def _batch(last: int, run_id: str, log: Log) -> Batch:
     return Batch(last - log.size + 1, run_id, log.events, log.body)
 
 
+def _woken(
+    c: Connection,
+    wake: Callable[[object, ThreadKey], None],
+    fn: Callable[..., T],
+    q: Queries,
+    key: ThreadKey,
+    *args: Any,
+) -> T:
+    value = fn(c, q, key, *args)
+    wake(c, key)
+    return value
+
+
 class SqlStore:
     """
     Threads in a database.
@@ -93,6 +108,7 @@ class SqlStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._q = _queries(database.dialect)
+        self._wake: Callable[[object, ThreadKey], None] | None = None
         self.tx = database.tx
         """``await store.tx(fn, *args)``: one plain function as one transaction."""
         self.read = database.read
@@ -107,6 +123,23 @@ class SqlStore:
 
     async def close(self) -> None:
         await self._database.close()
+
+    @property
+    def dialect(self) -> str:
+        return self._database.dialect
+
+    @property
+    def url(self) -> str:
+        return self._database.url
+
+    def join(self, wake: Callable[[object, ThreadKey], None]) -> None:
+        self._wake = wake
+
+    async def _queuing(self, fn: Callable[..., T], key: ThreadKey, *args: Any) -> T:
+        """A transaction that leaves a run to take."""
+        if self._wake is None:
+            return await self.tx(fn, self._q, key, *args)
+        return await self.tx(_woken, self._wake, fn, self._q, key, *args)
 
     async def accept(
         self,
@@ -136,7 +169,7 @@ class SqlStore:
             taking,
         )
         try:
-            head, claimed, before = await self.tx(writes.accept, self._q, key, rows, now)
+            head, claimed, before = await self._queuing(writes.accept, key, rows, now)
         except Known as known:
             return Accepted(known.run, None, None, known=True)
         last: int = head[7]
@@ -182,6 +215,9 @@ class SqlStore:
 
     async def renew(self, key: ThreadKey, run_id: str, fence: int, lease: float) -> str | None:
         return await self.tx(writes.renew, self._q, key, run_id, fence, float(lease), time.time())
+
+    async def release(self, key: ThreadKey, run_id: str, fence: int) -> None:
+        await self._queuing(writes.release, key, run_id, fence, time.time())
 
     async def append(self, key: ThreadKey, run_id: str, fence: int, events: list[Event]) -> Batch:
         log = _log(events)

@@ -44,6 +44,7 @@ __all__ = (
     "cancel",
     "claim",
     "commit",
+    "release",
     "renew",
 )
 
@@ -247,6 +248,11 @@ def renew(
         raise lease_lost(run_id)
     wish: str | None = row[0]
     return wish
+
+
+def release(c: Connection, q: Queries, key: ThreadKey, run_id: str, fence: int, now: float) -> None:
+    if q.release(c, **_scope(key), run=run_id, held=fence, now=now).rowcount == 0:
+        raise lease_lost(run_id)
 
 
 def append(c: Connection, q: Queries, key: ThreadKey, run_id: str, fence: int, log: Log) -> int:
