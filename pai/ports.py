@@ -7,7 +7,16 @@ Each port says its guarantees first, then its methods. A kit in :mod:`pai.testin
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Never,
+    Protocol,
+    TypeVar,
+    runtime_checkable,
+)
 
 import attrs
 
@@ -48,6 +57,8 @@ __all__ = (
     "RunHold",
     "Store",
     "TransactionalStore",
+    "Transport",
+    "WrapTransport",
 )
 
 T = TypeVar("T")
@@ -76,6 +87,27 @@ class ModelProfile:
     requires: tuple[str, ...] = ()
 
 
+WrapTransport = Callable[[Never], object]
+"""Takes the transport of a driver's HTTP client, and gives one that goes through it (O-24)."""
+
+
+@attrs.frozen(eq=False)
+class Transport:
+    """
+    How a request travels. Nothing of it is stored, shown, logged or part of an error (O-15).
+
+    Args:
+        headers: HTTP headers, on top of the driver's own.
+        timeout: Seconds to wait for the connection, and for each piece of the answer.
+        wrappers: What goes around the driver's transport, outermost first. A driver that can't
+            do that refuses the request.
+    """
+
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    timeout: float | None = None
+    wrappers: tuple[WrapTransport, ...] = attrs.field(default=(), repr=False)
+
+
 @attrs.frozen(eq=False)
 class ModelRequest:
     """
@@ -97,6 +129,7 @@ class ModelRequest:
         capabilities: Bound capabilities by id, for drivers that require some.
         mid_conversation: What changed since the last call, for drivers with a channel for it.
         metadata: For observability only: never on the provider's wire (O-9).
+        transport: How it travels; ``None`` leaves all of that to the driver.
     """
 
     model: ModelDriver | str
@@ -113,6 +146,7 @@ class ModelRequest:
     capabilities: Mapping[str, object] = attrs.field(factory=dict)
     mid_conversation: JsonObject | None = None
     metadata: Mapping[str, JsonValue] = attrs.field(factory=dict)
+    transport: Transport | None = attrs.field(default=None, repr=False)
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ import attrs
 
 from pai.definition import MetadataPatch
 from pai.errors import Fault, InvalidInput
-from pai.ports import ModelDriver
+from pai.ports import ModelDriver, WrapTransport
 from pai.protocol import Message, ModelSettings, PromptCache, ProviderOptions, SystemMessage
 
 __all__ = ("UNSET", "RunPatch", "StepPatch", "Unset", "merged")
@@ -108,9 +108,15 @@ class RunPatch(_Patch):
 
 @attrs.define(eq=False, kw_only=True, on_setattr=attrs.setters.NO_OP)
 class StepPatch(_Patch):
-    """A patch for one step, from ``prepare_model_step``."""
+    """
+    A patch for one step, from ``prepare_model_step``.
 
-    wrap_transport: object = UNSET
+    Args:
+        wrap_transport: Wraps the driver's HTTP transport in this step (O-24), inside of what the
+            agent and hooks further left wrap around it.
+    """
+
+    wrap_transport: WrapTransport | Unset = UNSET
 
 
 def _fields(cls: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
@@ -180,6 +186,10 @@ def _prompt_cache(value: object) -> str | None:
     return "expected 'none', 'short', 'long' or PromptCache(retention, key)"
 
 
+def _wrapper(value: object) -> str | None:
+    return None if callable(value) else "expected a function from a transport to a transport"
+
+
 def _later(value: object) -> str | None:
     return "is not available yet: it comes with the run options"
 
@@ -197,7 +207,7 @@ _FAULTS: Final[dict[str, Callable[[object], str | None]]] = {
     **dict.fromkeys(_METADATA, _metadata),
     "prompt_cache": _prompt_cache,
     **dict.fromkeys(("tool_choice", "output", "stop_when"), _later),
-    "wrap_transport": _later,
+    "wrap_transport": _wrapper,
 }
 
 

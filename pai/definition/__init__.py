@@ -17,6 +17,7 @@ from pai.definition._commands import (
 )
 from pai.definition._instructions import Instructions
 from pai.definition._metadata import EMPTY_METADATA, MetadataPatch, MetadataSchemas
+from pai.definition._request_options import RequestOptions
 from pai.definition._selection import ModelSelection, ModelSource
 from pai.definition._signal import Signal
 from pai.definition._tool_context import Capabilities, ToolContext, ToolHost
@@ -42,6 +43,7 @@ __all__ = (
     "ObservedCall",
     "ObservedOutput",
     "ObservedTool",
+    "RequestOptions",
     "Signal",
     "ToolContext",
     "ToolDefinition",

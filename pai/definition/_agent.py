@@ -23,6 +23,7 @@ from pai.definition._registration import (
     registered_hosted,
     registered_tools,
 )
+from pai.definition._request_options import RequestFunction
 from pai.definition._selection import ModelSource, model_faults
 from pai.definition._tools import AgentToolConfig, ToolDefinition
 from pai.errors import (
@@ -32,6 +33,7 @@ from pai.errors import (
     MetadataSchemaError,
     UnknownOptionError,
 )
+from pai.ports import WrapTransport
 from pai.protocol import ProviderTool, ToolSpec
 from pai.schema import JsonObject, Schema
 
@@ -71,6 +73,8 @@ class AgentDefinition(Generic[ContextT]):
     commands: Mapping[str, CommandDefinition[ContextT]]
     lifecycle: object
     max_steps: int
+    request: RequestFunction[ContextT] | None
+    wrap_transport: WrapTransport | None
     capabilities: Mapping[str, Capability[Any]]
     specs: tuple[ToolSpec, ...] = attrs.field(repr=False)
     """The tools as models are told of them: one tuple for good, so that drivers can keep its form."""
@@ -118,8 +122,6 @@ _LATER_FIELDS = {
     "prompt_cache": LATER_OPTION,
     "repair_tool_input": LATER_OPTION,
     "lazy_tools": LATER_OPTION,
-    "request": LATER_OPTION,
-    "wrap_transport": LATER_OPTION,
     "compatible": LATER,
 }
 """Fields that are named already and refused until they do something."""
@@ -152,6 +154,8 @@ def define_agent(
     commands: Mapping[str, CommandDefinition[None]] | None = None,
     lifecycle: object = None,
     max_steps: int = 10,
+    request: RequestFunction[None] | None = None,
+    wrap_transport: WrapTransport | None = None,
 ) -> AgentDefinition[None]: ...
 @overload
 def define_agent(
@@ -172,6 +176,8 @@ def define_agent(
     commands: Mapping[str, CommandDefinition[ContextT]] | None = None,
     lifecycle: object = None,
     max_steps: int = 10,
+    request: RequestFunction[ContextT] | None = None,
+    wrap_transport: WrapTransport | None = None,
 ) -> AgentDefinition[ContextT]: ...
 @overload
 def define_agent(
@@ -192,6 +198,8 @@ def define_agent(
     commands: Mapping[str, CommandDefinition[ContextT]] | None = None,
     lifecycle: object = None,
     max_steps: int = 10,
+    request: RequestFunction[ContextT] | None = None,
+    wrap_transport: WrapTransport | None = None,
 ) -> AgentDefinition[ContextT]: ...
 
 
@@ -213,6 +221,8 @@ def define_agent(
     commands: Mapping[str, CommandDefinition[Any]] | None = None,
     lifecycle: object = None,
     max_steps: int = 10,
+    request: RequestFunction[Any] | None = None,
+    wrap_transport: WrapTransport | None = None,
     **unknown: object,
 ) -> AgentDefinition[Any]:
     """
@@ -236,6 +246,10 @@ def define_agent(
         commands: Commands by name.
         lifecycle: A plugin, or what ``compose_lifecycle`` returned.
         max_steps: Model steps an episode may take.
+        request: Headers and time limit of the requests to the provider: a function of
+            :class:`AgentBehaviorInput`, asked once an episode and again after a takeover (O-15).
+        wrap_transport: Wraps the HTTP transport of the model's driver (O-24), outermost: a function
+            from one transport to another.
         **unknown: Fields that are refused by name: those that come later, and those nobody knows.
 
     Raises:
@@ -251,6 +265,8 @@ def define_agent(
     if type(max_steps) is not int or max_steps < 1:
         faults.append(Fault("max_steps", "expected a whole number of at least 1"))
     faults += arity_faults(runtime_context, "runtime_context")
+    faults += arity_faults(request, "request")
+    faults += arity_faults(wrap_transport, "wrap_transport")
     identity_schema = compiled(identity, "identity", faults)
     client_schema = compiled(client_data, "client_data", faults)
     data_schemas = registered_data(ui_data, faults)
@@ -280,6 +296,8 @@ def define_agent(
         commands=MappingProxyType(known_commands),
         lifecycle=lifecycle,
         max_steps=max_steps,
+        request=request,
+        wrap_transport=wrap_transport,
         capabilities=MappingProxyType(capabilities),
         specs=tuple([item.tool.spec(key) for key, item in configs.items()]),
     )

@@ -15,7 +15,7 @@ from pai.errors import PluginError
 from pai.loop._agent import BoundAgent
 from pai.loop._draft import Draft
 from pai.loop._journal import Journal
-from pai.ports import ModelDriver
+from pai.ports import ModelDriver, Transport
 from pai.protocol import CallRecord, Claimed, Commit, Committed, Message, Usage
 
 __all__ = ("Episode", "Report")
@@ -39,7 +39,7 @@ class Episode:
     __slots__ = (
         "_history", "_rewriting", "agent", "broken", "call_ids", "claimed", "context", "draft", "held",
         "history_length", "journal", "loop_thread", "message_patch", "open_calls", "patch",
-        "report", "resolve", "selection", "signal", "tool_limiter", "usage",
+        "report", "resolve", "selection", "signal", "tool_limiter", "transport", "usage",
     )  # fmt: skip
 
     context: RunContext[Any]
@@ -66,6 +66,7 @@ class Episode:
         self.history_length = 0
         self.patch: RunPatch | None = None
         self.selection: ModelSelection | None = None
+        self.transport: Transport | None = None
         self.usage = Usage()
         self.call_ids: set[str] = set()
         self.open_calls: dict[str, CallRecord] = {}

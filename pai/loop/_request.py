@@ -15,6 +15,7 @@ from pai.loop._agent import as_instructions
 from pai.loop._episode import Episode
 from pai.loop._history import repaired
 from pai.loop._prepare import behavior_input, take_patch
+from pai.loop._transport import find_transport, wrapped
 from pai.ports import ModelDriver, ModelRequest
 from pai.protocol import SystemMessage, ToolSpec
 
@@ -116,6 +117,7 @@ async def build_request(
         prompt_cache=None if patch is None else patch.prompt_cache or None,  # type: ignore[arg-type]  # a literal is converted
         capabilities=episode.agent.bindings,
         metadata=episode.claimed.run.request.get("metadata") or {},  # type: ignore[arg-type]  # an object, or absent
+        transport=await find_transport(episode),
     )
 
 
@@ -157,6 +159,8 @@ def _patched(episode: Episode, request: ModelRequest, patch: StepPatch) -> Model
             declared = episode.agent.definition.provider_tools
             chosen = {id(declared[tool]) for tool in value}
             value = tuple([item for item in request.provider_tools if id(item) in chosen])
+        elif name == "wrap_transport":
+            name, value = "transport", wrapped(values[_AT["transport"]], value)
         elif name not in _AT:
             continue  # metadata is no part of a request
         values[_AT[name]] = value

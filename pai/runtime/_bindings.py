@@ -8,6 +8,7 @@ from typing import Any
 from pai.definition import AgentDefinition, Capability
 from pai.errors import CapabilityBindingError, Fault
 from pai.lifecycle import Lifecycle
+from pai.runtime._drivers import driver_needs
 
 __all__ = ("bind_capabilities",)
 
@@ -73,10 +74,16 @@ def bind_capabilities(
         offered.add(capability, f"capabilities.{id_}")
     for id_, capability in offered.known.items():
         faults += _binding_faults(capability, id_ in needs.known, given, provided)
+    of_drivers = driver_needs(agents)
+    faults += [
+        Fault(f"capabilities.{id_}", f"has no binding, and the model of agents.{key} requires it")
+        for id_, key in of_drivers.items()
+        if id_ not in given and id_ not in provided and id_ not in needs.known
+    ]
     faults += [
         Fault(f"capabilities.{id_}", "no agent and no plugin needs it")
         for id_ in given
-        if id_ not in offered.known
+        if id_ not in offered.known and id_ not in of_drivers
     ]
     faults = [*needs.faults, *offered.faults, *faults]
     if faults:

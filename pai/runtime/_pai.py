@@ -27,6 +27,7 @@ from pai.ports import Engine, RecordScope, Store
 from pai.protocol import ThreadKey, ThreadSummary, new_id
 from pai.runtime._bindings import bind_capabilities
 from pai.runtime._core import Core, ErrorHandler
+from pai.runtime._drivers import transport_faults
 from pai.runtime._engines import open_engine
 from pai.runtime._limits import Limits
 from pai.runtime._thread import ThreadHandle
@@ -338,6 +339,7 @@ def create_pai(
                 lifecycles[key] = _watched(watching, loaded.around(item.lifecycle))
             except DefinitionError as error:
                 faults += [fault.under(f"agents.{key}.lifecycle") for fault in error.faults]
+            faults += transport_faults(key, item)
     opened = waking = None
     try:
         opened = open_store(store) if isinstance(store, str) else store

@@ -323,8 +323,6 @@ LATER = {
     "prompt_cache": "short",
     "repair_tool_input": True,
     "lazy_tools": object(),
-    "request": lambda given: None,
-    "wrap_transport": lambda inner: inner,
     "compatible": lambda stored, own: True,
 }
 

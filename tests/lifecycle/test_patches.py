@@ -226,7 +226,7 @@ async def test_max_steps_of_a_run_patch() -> None:
         (RunPatch, {"run_metadata": {}}, "run_metadata: expected MetadataPatch"),
         (StepPatch, {"tool_choice": "none"}, "tool_choice: is not available yet"),
         (RunPatch, {"stop_when": 1}, "stop_when: is not available yet"),
-        (StepPatch, {"wrap_transport": 1}, "wrap_transport: is not available yet"),
+        (StepPatch, {"wrap_transport": 1}, "wrap_transport: expected a function"),
     ],
 )
 def test_what_can_be_no_patch(kind: Any, fields: Any, text: str) -> None:

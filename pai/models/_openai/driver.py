@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pai.errors import DefinitionError, Fault
 from pai.models._openai import client as clients
@@ -20,20 +20,26 @@ from pai.models._openai.errors import (
 )
 from pai.models._openai.sse import Frames
 from pai.models._profiles import reasoning_levels
-from pai.ports import ModelProfile, ModelRequest
+from pai.ports import ModelProfile, ModelRequest, Transport
 from pai.protocol import StreamPart
 
 if TYPE_CHECKING:
     from httpx2 import Response
     from openai import AsyncOpenAI
 
-__all__ = ("Decoder", "OpenAIDriver")
+__all__ = ("NOT_WRAPPED", "Decoder", "OpenAIDriver")
 
 request_log = logging.getLogger("pai.request")
 provider_log = logging.getLogger("pai.provider")
 
 # What a decoder raises when a chunk has another shape than the API says.
 _MISSHAPED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+NOT_WRAPPED = (
+    "the driver was given a ready client, whose transport is its own affair: give it base_url and"
+    " api_key instead, or wrap the transport when the client is made"
+)
+_PLAIN = Transport()
 
 # Seconds to wait for the end of a body whose last event has come, so that the connection can be
 # used again; the answer itself is whole by then.
@@ -118,6 +124,11 @@ class OpenAIDriver:
             combined_output=self._endpoint().own, reasoning=reasoning_levels(self._model)
         )
 
+    @property
+    def wrappable(self) -> bool:
+        """Whether ``wrap_transport`` can reach its transport (O-24)."""
+        return self._client is None
+
     def warm(self) -> None:
         """Import the client library ahead of the first request; meant for a thread."""
         clients.warm()
@@ -157,11 +168,14 @@ class OpenAIDriver:
             len(request.tools) + len(request.provider_tools),
             len(body),
         )
-        with Translated(endpoint) as errors:
-            client = self._client
+        transport = request.transport or _PLAIN
+        client = self._client
+        if client is not None and transport.wrappers:
+            raise DefinitionError([Fault("wrap_transport", NOT_WRAPPED)], subject=repr(self))
+        with Translated(endpoint, transport.headers.values()) as errors:
             if client is None:
-                client = await clients.shared_client(endpoint)
-            response = await _post(client, self.path, body)
+                client = await clients.shared_client(endpoint, transport.wrappers)
+            response = await _post(client, self.path, body, transport)
             source = _source(response)
             frames = Frames()
             feed, split = decoder.feed, frames.feed
@@ -190,15 +204,20 @@ class OpenAIDriver:
                 await _close(source, response, drain=decoder.done)
 
 
-async def _post(client: AsyncOpenAI, path: str, body: bytes) -> Response:
+async def _post(client: AsyncOpenAI, path: str, body: bytes, transport: Transport) -> Response:
     from openai import AsyncStream
 
+    # Also where the client is a ready one: retries are the loop's, in one place (O-17).
+    options: Any = {"max_retries": 0}
+    if transport.headers:
+        options["headers"] = transport.headers
+    if transport.timeout is not None:
+        options["timeout"] = transport.timeout
     stream: AsyncStream[object] = await client.post(
         path,
         content=body,
         cast_to=object,
-        # Also where the client is a ready one: retries are the loop's, in one place (O-17).
-        options={"max_retries": 0},
+        options=options,
         stream=True,
         stream_cls=AsyncStream[object],
     )
@@ -207,7 +226,9 @@ async def _post(client: AsyncOpenAI, path: str, body: bytes) -> Response:
 
 def _source(response: Response) -> AsyncGenerator[bytes, None]:
     """The body as it comes; the way with fewest hops if nothing has to be decompressed."""
-    if response.headers.get("content-encoding", "identity") in {"identity", ""}:
+    plain = response.headers.get("content-encoding", "identity") in {"identity", ""}
+    # A double of a provider may answer with a body that is there already.
+    if plain and not response.is_stream_consumed:
         return response.aiter_raw()
     return response.aiter_bytes()
 
@@ -231,7 +252,7 @@ def _tail(
     except ValueError:
         value = None
     if isinstance(value, dict) and value.get("error"):
-        raise provider_error(value, key=endpoint.api_key)
+        raise provider_error(value)
     raise not_a_stream(endpoint, content_type)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -39,10 +40,10 @@ def _text_of(error: object) -> str:
     return error if isinstance(error, str) else ""
 
 
-def _short(text: str, key: str | None = None) -> str:
+def _short(text: str, secrets: Collection[str] = ()) -> str:
     text = clean(" ".join(text.split()))
-    if key and len(key) >= 8:
-        text = text.replace(key, "[key]")
+    for secret in secrets:
+        text = text.replace(secret, "[key]")
     text = _SECRET.sub("[key]", text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
@@ -64,7 +65,7 @@ def provider_error(
     head: str = "the provider reported an error",
     status: int | None = None,
     retry_after: float | None = None,
-    key: str | None = None,
+    secrets: Collection[str] = (),
 ) -> ModelError:
     """
     The error that a provider described, sorted.
@@ -74,7 +75,7 @@ def provider_error(
         head: What happened, for people.
         status: The HTTP status; ``None`` within a stream.
         retry_after: Seconds it asks to wait.
-        key: The key in use, to be kept out of the text.
+        secrets: The key in use and the caller's headers, to be kept out of the text.
     """
     inner = error.get("error") if isinstance(error, dict) else None
     if isinstance(inner, dict | str) and inner:
@@ -82,7 +83,7 @@ def provider_error(
     code, kind, number = _code_of(error)
     status = status or number
     text = _text_of(error)
-    message = f"{head}: {_short(text, key)}" if text else head
+    message = f"{head}: {_short(text, secrets)}" if text else head
     cls, ours = _sort(code, status, text)
     if ours is None:
         ours = kind or ("provider_error" if status is None else "invalid_request")
@@ -150,7 +151,7 @@ def not_a_stream(endpoint: Endpoint, content_type: str | None) -> ModelError:
     )
 
 
-def _refused(error: APIStatusError, endpoint: Endpoint) -> ModelError:
+def _refused(error: APIStatusError, endpoint: Endpoint, secrets: Collection[str]) -> ModelError:
     status = error.status_code
     hint = {
         401: "; check the key",
@@ -162,7 +163,7 @@ def _refused(error: APIStatusError, endpoint: Endpoint) -> ModelError:
         head=f"{endpoint.place} answered {status}{hint}",
         status=status,
         retry_after=_retry_after(error.response.headers),
-        key=endpoint.api_key,
+        secrets=secrets,
     )
 
 
@@ -170,15 +171,18 @@ class Translated:
     """
     A context in which the client's errors become ours; cancellation passes through.
 
-    Set ``started`` when the first byte has come: a connection cut before is one thing, a stream
+    What a header of *headers* says never gets into them (O-15). Set ``started`` when the first byte has come: a connection cut before is one thing, a stream
     cut in the middle another.
     """
 
-    __slots__ = ("_endpoint", "started")
+    __slots__ = ("_endpoint", "secrets", "started")
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, headers: Iterable[str] = ()) -> None:
         self._endpoint = endpoint
         self.started = False
+        # A short one stands in many words, and would hide them.
+        given = (endpoint.api_key or "", *headers)
+        self.secrets = [text for text in given if len(text) >= 8]
 
     def __enter__(self) -> Self:
         return self
@@ -194,9 +198,14 @@ class Translated:
         found = error if isinstance(error, ModelError) else self._translate(error)
         if found is None:
             return
+        if any(secret in str(found) for secret in self.secrets):
+            # What an error within the stream said: nobody there knows what to keep out.
+            found.args = (_short(str(found), self.secrets),)
         log.info("failed: provider=%s code=%s status=%s", found.provider, found.code, found.status)
         if found is not error:
-            raise found from error
+            # A traceback shows the text of the cause.
+            told = any(secret in str(error) for secret in self.secrets)
+            raise found from (None if told else error)
 
     def _translate(self, error: Exception) -> ModelError | None:
         import httpx2
@@ -208,7 +217,7 @@ class Translated:
         transport = (httpx2.HTTPError, *([older.HTTPError] if older else []))
         place = self._endpoint.place
         if isinstance(error, openai.APIStatusError):
-            return _refused(error, self._endpoint)
+            return _refused(error, self._endpoint, self.secrets)
         if isinstance(error, (openai.APITimeoutError, *timeouts)):
             return ModelTimeout(f"{place} took too long to answer", provider=PROVIDER)
         if isinstance(error, (openai.APIConnectionError, *transport)):
@@ -223,7 +232,7 @@ class Translated:
             )
         if isinstance(error, openai.OpenAIError):
             return ModelError(
-                f"the request to {place} failed: {_short(str(error), self._endpoint.api_key)}",
+                f"the request to {place} failed: {_short(str(error), self.secrets)}",
                 provider=PROVIDER,
                 code="client_error",
             )
