@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from pai.errors import Fault
     from pai.protocol import (
         Accepted,
+        Answered,
         Batch,
+        CallRecord,
         Claimed,
         Commit,
         Committed,
+        Decision,
         Event,
         Message,
         PromptCache,
@@ -213,7 +216,8 @@ class Store(Protocol):
     Guarantees a store gives:
 
     * Each method is atomic: all of it is there, or nothing.
-    * A thread has at most one active run (R-1), and runs start in the order they were accepted.
+    * A thread has at most one active run (R-1), and runs start in the order they were accepted. One
+      that was suspended stays the active one until it ends: it goes on before those that wait.
     * A write of a run carries its fence; a fence that is no longer the thread's raises
       :class:`~pai.errors.LeaseLost`, and nothing is written (R-4).
     * Events of a thread are numbered from 1 without a gap, in the order they were committed.
@@ -248,11 +252,15 @@ class Store(Protocol):
         events: list[Event],
         *,
         when_busy: Literal["queue", "reject"] = "queue",
+        when_pending: Literal["reject", "supersede"] = "reject",
         claim: tuple[str, float] | None = None,
         started: list[Event] | None = None,
     ) -> Accepted:
         """
         Put a run in its thread's queue, with the message that came with it.
+
+        What a *regenerate* replaces is replaced when it is claimed: messages of earlier runs behind
+        ``run.after``.
 
         Args:
             thread: The head to make if there is no such thread yet. One that exists stays as it is.
@@ -260,12 +268,16 @@ class Store(Protocol):
             message: The user's message.
             events: What goes into the log for it.
             when_busy: ``"reject"`` raises if the thread has an active or waiting run.
+            when_pending: What happens where the active run is suspended (R-3a): ``"supersede"``
+                settles its pending calls as denied and ends it as cancelled.
             claim: Owner and lease in seconds: claim it in the same transaction if the thread is free.
             started: The events of that claim.
 
         Raises:
             ThreadNotFound: The thread belongs to another agent (A-RUN-5).
             ThreadBusy: It is busy and the caller will not wait.
+            CallsPending: Its active run is suspended, and *when_pending* is ``"reject"``.
+            InvalidInput: The thread shows no message ``run.after``.
             AnswerConflict: The run's id is taken by a request with another digest (O-18).
         """
 
@@ -273,7 +285,10 @@ class Store(Protocol):
         self, key: ThreadKey, owner: str, lease: float, started: list[Event]
     ) -> Claimed | None:
         """
-        Take the thread's next run: its oldest queued one, or a running one whose lease has ended.
+        Take the thread's next run.
+
+        That is its active one, if it was answered or given back, its lease has ended or a pending
+        call of it has expired; else its oldest queued one.
 
         Args:
             key: The thread.
@@ -299,13 +314,45 @@ class Store(Protocol):
             LeaseLost: It is not ours any more.
         """
 
-    async def release(self, key: ThreadKey, run_id: str, fence: int) -> None:
+    async def release(self, key: ThreadKey, run_id: str, fence: int, delay: float = 0.0) -> Batch:
         """
-        Give a run back, so that the next worker may take it at once; that counts as no takeover.
+        Give a run back: anybody may take it after *delay* seconds, and that counts as no takeover.
+
+        Returns:
+            Its event: the run is queued again.
 
         Raises:
             LeaseLost: It is not ours any more.
         """
+
+    async def answer(
+        self,
+        key: ThreadKey,
+        run_id: str,
+        decisions: Sequence[Decision],
+        request: JsonObject | None = None,
+    ) -> Answered:
+        """
+        Store answers to pending calls of a run, all or none (O-16).
+
+        A suspended run is queued, before those that wait; one that is being worked on is queued when
+        it suspends. Answers that were stored before are passed over, so that giving the same ones
+        again is safe, also after the run's end.
+
+        Args:
+            key: The thread.
+            run_id: The run.
+            decisions: The answers.
+            request: The run's request from now on, if it changes.
+
+        Raises:
+            ThreadNotFound: There is no such run.
+            AnswerConflict: A call is not pending, has expired, waits for something else or for an
+                answer to something else, or was answered otherwise (R-20).
+        """
+
+    async def calls(self, key: ThreadKey, run_id: str) -> list[CallRecord]:
+        """The rows of a run's calls that have not settled."""
 
     async def append(self, key: ThreadKey, run_id: str, fence: int, events: list[Event]) -> Batch:
         """
@@ -319,16 +366,20 @@ class Store(Protocol):
         """
         Write a step, the start or the end of calls, or the end of the run: one transaction.
 
+        A run that suspends is queued at once if one of its calls was answered meanwhile.
+
         Raises:
             LeaseLost: The run is not ours any more.
         """
 
     async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> Batch | None:
         """
-        Ask that a run be cancelled (R-8). A queued one is cancelled at once.
+        Ask that a run be cancelled (R-8).
+
+        One that no worker holds is cancelled at once, its open calls settled as interrupted (R-14).
 
         Returns:
-            The events, if it was queued; ``None`` if its worker has to do it, or it had ended.
+            The events, if it was; ``None`` if its worker has to do it, or it had ended.
         """
 
     async def run(self, key: ThreadKey, run_id: str) -> RunRecord | None:

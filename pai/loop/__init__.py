@@ -3,14 +3,13 @@
 from pai.loop._agent import BoundAgent
 from pai.loop._aside import asked_aside
 from pai.loop._episode import Episode, Report
-from pai.loop._history import INTERRUPTED, repaired
+from pai.loop._history import repaired
 from pai.loop._journal import Journal
 from pai.loop._log import last_step
 from pai.loop._run import one_run
 from pai.loop._time_limits import limits
 
 __all__ = (
-    "INTERRUPTED",
     "BoundAgent",
     "Episode",
     "Journal",

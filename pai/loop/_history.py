@@ -6,12 +6,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from pai.protocol import Message, MessagePart, ToolCallPart
+from pai.protocol import INTERRUPTED, Message, MessagePart, ToolCallPart
 
-__all__ = ("INTERRUPTED", "repaired")
-
-INTERRUPTED = "The call was interrupted before it finished."
-"""What the model is told of a call that has no result (R-14)."""
+__all__ = ("repaired",)
 
 
 def repaired(messages: Sequence[Message]) -> list[Message]:

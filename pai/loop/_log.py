@@ -35,7 +35,7 @@ async def last_step(store: Store, key: ThreadKey, cursor: int, run_id: str) -> l
         for index in range(len(found) - 1, -1, -1):
             if type(found[index]) is StepStarted:
                 return found[index:]
-            if type(found[index]) is RunQueued:
+            if _begins(found[index]):
                 return []
         if size >= cursor:
             return []
@@ -56,10 +56,15 @@ async def used_before(store: Store, key: ThreadKey, cursor: int, run_id: str) ->
                     break
                 if isinstance(event, StepFinished) and event.usage is not None:
                     usage = usage + event.usage
-                elif isinstance(event, RunQueued):
+                elif _begins(event):
                     begun = True
         cursor = after
     return usage
+
+
+def _begins(event: Event) -> bool:
+    """Whether the run was accepted with this event; others of the kind put it back in the queue."""
+    return type(event) is RunQueued and event.operation != "resume"
 
 
 async def _batches(

@@ -10,9 +10,9 @@ import attrs
 from pai.contexts import RunOutcome, ToolCallContext, ToolResultContext
 from pai.errors import FatalToolError, ModelError, PluginError
 from pai.loop._episode import Episode
-from pai.loop._history import INTERRUPTED
 from pai.loop._observe import observe_end
 from pai.protocol import (
+    INTERRUPTED,
     CallError,
     CallOutcome,
     Commit,

@@ -9,13 +9,20 @@ import attrs
 from pai.loop._draft import Draft
 from pai.loop._episode import Episode
 from pai.loop._execute import run_calls
-from pai.loop._history import INTERRUPTED
 from pai.loop._observe import observe
 from pai.loop._plan import plan_again
 from pai.loop._request import offered_tools
 from pai.loop._result import Result
 from pai.loop._settle import unjudged
-from pai.protocol import CallError, CallRecord, Commit, StepReset, ToolCall, ToolCallPart
+from pai.protocol import (
+    INTERRUPTED,
+    CallError,
+    CallRecord,
+    Commit,
+    StepReset,
+    ToolCall,
+    ToolCallPart,
+)
 
 __all__ = ("MOST_TAKEOVERS", "finish_step", "settle_cut_off", "take_over")
 

@@ -60,6 +60,12 @@ class Batch:
             self._events = [event_from_json(item) for item in loads(self._body or "[]")]
         return self._events
 
+    def add(self, after: Batch) -> None:
+        """Take the events of the batch that comes next, before anybody has seen this one."""
+        self._events = [*self.events, *after.events]
+        self.size += after.size
+        self._body = None
+
     def numbered(self, after: int = 0) -> Iterator[Event]:
         """The events with a number above *after*, each carrying its number and run."""
         seq = self.first

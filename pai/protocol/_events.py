@@ -43,13 +43,17 @@ __all__ = (
     "Event",
     "MessageMetadata",
     "PluginEvent",
+    "QuestionAsked",
     "RunFinished",
     "RunQueued",
     "RunStarted",
+    "RunSuspended",
     "StepFinished",
     "StepStarted",
     "ThreadUpdated",
+    "ToolApprovalRequested",
     "ToolProgress",
+    "ToolSuspended",
     "encode_events",
     "event_from_json",
     "event_to_json",
@@ -59,7 +63,7 @@ __all__ = (
 @attrs.define
 class RunQueued(EventBase):
     """
-    A run was accepted.
+    A run was accepted, or waits again for a worker: it was answered, or its worker gave it back.
 
     Args:
         operation: ``send``, ``trigger``, ``regenerate`` or ``resume``.
@@ -69,6 +73,9 @@ class RunQueued(EventBase):
         created_at: When.
         thread_id: The thread of the run.
         thread_metadata: The public metadata of the thread, if it begins with this run.
+        after: The message that a *regenerate* goes on from; empty: from the beginning. What comes
+            behind it is replaced when the run starts.
+        answered: Pending calls that were answered.
     """
 
     type: ClassVar[Literal["run-queued"]] = "run-queued"
@@ -80,6 +87,8 @@ class RunQueued(EventBase):
     created_at: datetime | None = None
     thread_id: str = ""
     thread_metadata: JsonObject = attrs.field(factory=dict)
+    after: str | None = None
+    answered: list[str] | None = None
 
 
 @attrs.define
@@ -157,6 +166,83 @@ class CallError(EventBase):
 
 
 @attrs.define
+class ToolApprovalRequested(EventBase):
+    """
+    A call waits for a yes (R-20).
+
+    Args:
+        call_id: The call.
+        tool: Its tool.
+        input: What it will run with.
+        payload: ``{"reason": ...}``, if a reason was given.
+        expires_at: When it fails, unanswered.
+        digest: What an answer may name, to be one to just this.
+    """
+
+    type: ClassVar[Literal["tool-approval-requested"]] = "tool-approval-requested"
+
+    call_id: str
+    tool: str
+    input: JsonValue
+    payload: JsonValue = None
+    expires_at: datetime | None = None
+    digest: str | None = None
+
+
+@attrs.define
+class ToolSuspended(EventBase):
+    """A call waits for a client's result (*kind* is ``client``), or for an answer to *payload*."""
+
+    type: ClassVar[Literal["tool-suspended"]] = "tool-suspended"
+
+    call_id: str
+    tool: str
+    kind: Literal["client", "suspend"]
+    input: JsonValue
+    payload: JsonValue = None
+    expires_at: datetime | None = None
+    digest: str | None = None
+
+
+@attrs.define
+class QuestionAsked(EventBase):
+    """
+    A hook asks, and the run waits.
+
+    Args:
+        question_id: What an ``Answer`` names.
+        payload: ``schema``, the JSON Schema of the answer, and ``message``.
+        tool: The tool whose call it is about, if it is about one.
+        input: The input of that call.
+        digest: What an answer may name, to be one to just this.
+    """
+
+    type: ClassVar[Literal["question-asked"]] = "question-asked"
+
+    question_id: str
+    payload: JsonValue
+    tool: str | None = None
+    input: JsonValue = None
+    digest: str | None = None
+
+
+@attrs.define
+class RunSuspended(EventBase):
+    """
+    The run waits for answers to its pending calls; no worker holds it.
+
+    Args:
+        episode: The episode that ends with it.
+        usage: What the run used so far.
+    """
+
+    type: ClassVar[Literal["run-suspended"]] = "run-suspended"
+
+    episode: int = 1
+    usage: Usage | None = None
+
+
+@attrs.define
 class PluginEvent(EventBase):
     """What a plugin emitted under a name of its own."""
 
@@ -231,6 +317,9 @@ Event = (
     | ToolProgress
     | CallOutput
     | CallError
+    | ToolApprovalRequested
+    | ToolSuspended
+    | QuestionAsked
     | Data
     | Source
     | File
@@ -238,6 +327,7 @@ Event = (
     | MessageMetadata
     | StepReset
     | StepFinished
+    | RunSuspended
     | RunFinished
     | ThreadUpdated
 )
@@ -247,7 +337,7 @@ _PLAIN = (
     TextStart, TextDelta, TextEnd, ReasoningStart, ReasoningDelta, ReasoningEnd,
     ToolInputStart, ToolInputDelta, ToolCall, Source, File, Data, StepReset,
     ToolProgress, CallOutput, CallError,
-    PluginEvent, MessageMetadata, ThreadUpdated,
+    QuestionAsked, PluginEvent, MessageMetadata, ThreadUpdated,
 )  # fmt: skip
 _CODECS: dict[type, Codec[Any]] = {cls: Codec(cls, tag=cls.type) for cls in _PLAIN}
 _CODECS[StepFinished] = Codec(StepFinished, tag=StepFinished.type, nested={"usage": _USAGE})
@@ -258,6 +348,13 @@ _CODECS[RunQueued] = Codec(
     RunQueued,
     tag=RunQueued.type,
     nested={"message": MessageView.codec, "created_at": TimeCodec()},
+)
+_CODECS[RunSuspended] = Codec(RunSuspended, tag=RunSuspended.type, nested={"usage": _USAGE})
+_CODECS[ToolApprovalRequested] = Codec(
+    ToolApprovalRequested, tag=ToolApprovalRequested.type, nested={"expires_at": TimeCodec()}
+)
+_CODECS[ToolSuspended] = Codec(
+    ToolSuspended, tag=ToolSuspended.type, nested={"expires_at": TimeCodec()}
 )
 _CODECS[RunStarted] = Codec(RunStarted, tag=RunStarted.type, nested={"started_at": TimeCodec()})
 _CODECS[StepStarted] = Codec(StepStarted, tag=StepStarted.type, nested={"created_at": TimeCodec()})

@@ -13,16 +13,20 @@ from pai.protocol._events import (
     CallOutput,
     Event,
     MessageMetadata,
+    QuestionAsked,
     RunFinished,
     RunQueued,
     RunStarted,
+    RunSuspended,
     StepFinished,
     StepStarted,
     ThreadUpdated,
+    ToolApprovalRequested,
+    ToolSuspended,
 )
 from pai.protocol._fold_step import EPOCH, StepFold
 from pai.protocol._parts import DataPart, MessagePart, ToolCallPart
-from pai.protocol._state import MessageView, RunView, ThreadState, ThreadView
+from pai.protocol._state import MessageView, PendingCall, RunView, ThreadState, ThreadView
 from pai.protocol._stream import Data, StepReset
 
 __all__ = ("fold",)
@@ -56,11 +60,12 @@ class _Fold:
         self._messages: dict[str, MessageView] = {}
         self._runs: dict[str, RunView] = {}
         self._step: StepFold | None = None
-        self._pending: tuple[Any, ...] = ()
+        self._pending: dict[tuple[str, str], PendingCall] = {}
         self._cursor = 0
         if state is None:
             return
-        self._thread, self._pending, self._cursor = state.thread, state.pending, state.cursor
+        self._thread, self._cursor = state.thread, state.cursor
+        self._pending = {(call.run_id, call.call_id): call for call in state.pending}
         self._messages = {message.id: message for message in state.messages}
         self._runs = {run.id: run for run in state.runs}
         if state.open_step:
@@ -95,7 +100,7 @@ class _Fold:
             self._thread,
             tuple(messages),
             tuple(self._runs.values()),
-            self._pending,
+            tuple(self._pending.values()),
             self._cursor,
             open_step,
         )
@@ -103,25 +108,60 @@ class _Fold:
     # ------------------------------------------------------------------ thread and runs
 
     def run_queued(self, event: RunQueued) -> None:
+        if event.run_id in self._runs:
+            self._queued_again(event)
+            return
         at = event.created_at or EPOCH
         if self._thread is None:
             self._thread = ThreadView(event.thread_id, None, None, event.thread_metadata, at, at)
         self._thread = attrs.evolve(self._thread, updated_at=at)
         self._runs[event.run_id] = RunView(
             event.run_id, "queued", None, None, None, event.operation, event.metadata, None, None,
-            event.parent_run_id, at, None, None,
+            event.parent_run_id, at, None, None, event.after,
         )  # fmt: skip
         if event.message is not None:
             self._messages[event.message.id] = event.message
 
+    def _queued_again(self, event: RunQueued) -> None:
+        run = self._runs[event.run_id]
+        for call_id in event.answered or ():
+            self._pending.pop((run.id, call_id), None)
+        if not (event.answered and run.status == "running"):
+            self._runs[run.id] = attrs.evolve(run, status="queued")
+
     def run_started(self, event: RunStarted) -> None:
         run = self._runs.get(event.run_id)
         if run is not None:
+            if run.after is not None and run.started_at is None:
+                self._replace_after(run, run.after)
             self._runs[run.id] = attrs.evolve(
                 run, status="running", started_at=run.started_at or event.started_at
             )
 
+    def _replace_after(self, run: RunView, after: str) -> None:
+        """Drop what stands behind the message that *run* goes on from, as the store does."""
+        turns = {run_id: turn for turn, run_id in enumerate(self._runs)}
+        kept = self._messages.get(after)
+        if after and kept is None:
+            return  # it was itself replaced: the run fails
+        start = turns.get(kept.run_id, -1) if kept is not None else -1
+        behind = kept is None
+        for message in list(self._messages.values()):
+            if message is kept:
+                behind = True
+                continue
+            turn = turns.get(message.run_id, -1)
+            if start < turn < turns[run.id] or (turn == start and behind):
+                del self._messages[message.id]
+
+    def run_suspended(self, event: RunSuspended) -> None:
+        run = self._runs.get(event.run_id)
+        if run is not None:
+            self._runs[run.id] = attrs.evolve(run, status="suspended", usage=event.usage)
+
     def run_finished(self, event: RunFinished) -> None:
+        for key in [key for key in self._pending if key[0] == event.run_id]:
+            del self._pending[key]
         if self._step is not None and self._step.run_id == event.run_id:
             self._step = None  # nothing of it was kept
         run = self._runs.get(event.run_id)
@@ -172,7 +212,28 @@ class _Fold:
         if message is not None:
             self._messages[message.id] = attrs.evolve(message, metadata=event.metadata)
 
+    def call_waits(self, event: ToolApprovalRequested | ToolSuspended) -> None:
+        kind = event.kind if isinstance(event, ToolSuspended) else "approval"
+        self._wait(
+            PendingCall(
+                event.call_id, kind, event.tool, event.input, event.payload, event.expires_at,
+                event.run_id, event.digest,
+            )
+        )  # fmt: skip
+
+    def question_asked(self, event: QuestionAsked) -> None:
+        self._wait(
+            PendingCall(
+                event.question_id, "question", event.tool, event.input, event.payload, None,
+                event.run_id, event.digest,
+            )
+        )  # fmt: skip
+
+    def _wait(self, call: PendingCall) -> None:
+        self._pending[call.run_id, call.call_id] = call
+
     def call_ended(self, event: CallOutput | CallError) -> None:
+        self._pending.pop((event.run_id, event.call_id), None)
         if self._step is not None and self._step.has_call(event.call_id):
             self._step.add(event)
             return
@@ -213,7 +274,11 @@ class _Fold:
 _TAKES: dict[type, Callable[[_Fold, Any], None]] = {
     RunQueued: _Fold.run_queued,
     RunStarted: _Fold.run_started,
+    RunSuspended: _Fold.run_suspended,
     RunFinished: _Fold.run_finished,
+    ToolApprovalRequested: _Fold.call_waits,
+    ToolSuspended: _Fold.call_waits,
+    QuestionAsked: _Fold.question_asked,
     ThreadUpdated: _Fold.thread_updated,
     StepStarted: _Fold.step_started,
     StepReset: _Fold.step_reset,

@@ -9,7 +9,7 @@ provider name, stored with the message and never shown to a client.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import attrs
 
@@ -17,6 +17,7 @@ from pai.protocol._codec import Codec
 from pai.schema import JsonObject, JsonValue
 
 __all__ = (
+    "INTERRUPTED",
     "CallOutcome",
     "DataPart",
     "FilePart",
@@ -40,6 +41,9 @@ CallOutcome = Literal[
     "truncated",
 ]
 """How a tool call ended."""
+
+INTERRUPTED: Final = "The call was interrupted before it finished."
+"""What the model is told of a call that has no result (R-14)."""
 
 
 @attrs.frozen

@@ -7,22 +7,25 @@ from typing import Literal, NamedTuple
 
 import attrs
 
+from pai.protocol._answers import PendingKind
 from pai.protocol._batch import Batch
 from pai.protocol._events import Event
 from pai.protocol._messages import Message, Metadata
 from pai.protocol._parts import CallOutcome
-from pai.protocol._state import RunStatus
+from pai.protocol._state import PendingCall, RunStatus
 from pai.protocol._usage import Usage
 from pai.schema import JsonObject, JsonValue
 
 __all__ = (
     "Accepted",
+    "Answered",
     "CallRecord",
     "Claimed",
     "Commit",
     "Committed",
     "RunEnd",
     "RunRecord",
+    "Suspension",
     "ThreadKey",
     "ThreadRecord",
     "ThreadSnapshot",
@@ -64,8 +67,11 @@ class RunRecord:
             ``identity``, ``clientData``, ``actor``, ``options``, ``metadata``, and ``respond`` where
             ``accept_message`` has answered already.
         digest: Digest of the request: the same id with another digest is a conflict (O-18).
-        attempt: How often a worker has taken it.
+        attempt: How often a worker has taken its present episode.
         episode: 1, and one more for each resume.
+        after: The message that a *regenerate* goes on from; empty: from the beginning.
+        steps: Assistant messages that it had when its present episode began.
+        patch: What ``prepare_run`` decided, with its episode, as far as it is JSON (A-DEF-8).
     """
 
     id: str
@@ -89,14 +95,30 @@ class RunRecord:
     finished_at: datetime | None = None
     cancel: str | None = None
     """Somebody asked to cancel it, and why; ``None`` if nobody did."""
+    after: str | None = None
+    steps: int = 0
+    patch: JsonObject | None = None
 
 
-CallStatus = Literal["requested", "started", "settled"]
+CallStatus = Literal["requested", "waiting", "answered", "started", "settled"]
 
 
 @attrs.frozen(eq=False)
 class CallRecord:
-    """A tool call's row: *started* is committed before the body runs (R-12)."""
+    """
+    A tool call's row: *started* is committed before the body runs (R-12).
+
+    One that is *waiting* is pending: it waits for an answer from outside (R-22). A hook's question
+    has a row too, under the question's id.
+
+    Args:
+        kind: What it waits for, or has waited for.
+        payload: What is shown to whoever shall answer.
+        digest: Of what an answer is given to (R-20).
+        decisions: The answers so far, oldest first.
+        expires_at: When an unanswered one fails.
+        expired: That time has come; the store says it at a claim.
+    """
 
     call_id: str
     message_id: str
@@ -108,6 +130,12 @@ class CallRecord:
     input: JsonValue = None
     """What was executed, where that differs from what the message says; with *rewritten*."""
     rewritten: bool = False
+    kind: PendingKind | None = None
+    payload: JsonValue = None
+    digest: str | None = None
+    decisions: tuple[JsonObject, ...] = ()
+    expires_at: datetime | None = None
+    expired: bool = False
 
 
 @attrs.frozen(eq=False)
@@ -123,6 +151,22 @@ class RunEnd:
     error: JsonObject | None = None
 
 
+@attrs.frozen(eq=False)
+class Suspension:
+    """
+    How a run stops to wait.
+
+    Args:
+        usage: What it used so far.
+        steps: Its assistant messages so far.
+        expires_at: When the first of its pending calls expires.
+    """
+
+    usage: Usage | None
+    steps: int
+    expires_at: datetime | None = None
+
+
 @attrs.define(eq=False)
 class Commit:
     """
@@ -136,6 +180,8 @@ class Commit:
         thread_metadata: The thread's whole new metadata.
         message_metadata: Whole new metadata of messages, by message id.
         end: The run settles with this commit.
+        suspend: The run stops with this commit, to wait for answers.
+        patch: What ``prepare_run`` decided; see :class:`RunRecord`.
     """
 
     events: list[Event] = attrs.field(factory=list)
@@ -145,6 +191,8 @@ class Commit:
     thread_metadata: Metadata | None = None
     message_metadata: dict[str, Metadata] = attrs.field(factory=dict)
     end: RunEnd | None = None
+    suspend: Suspension | None = None
+    patch: JsonObject | None = None
 
 
 @attrs.frozen(eq=False)
@@ -181,12 +229,30 @@ class Accepted:
         batch: The events of it; ``None`` if it was known.
         claimed: It is ours already, as the thread was free and a claim was asked for.
         known: The same request was accepted before.
+        active: The run that it waits behind, if there is one.
+        superseded: The events of a suspended run's end that made place for it.
     """
 
     run: RunRecord
     batch: Batch | None
     claimed: Claimed | None
     known: bool = False
+    active: str | None = None
+    superseded: Batch | None = None
+
+
+@attrs.frozen(eq=False)
+class Answered:
+    """
+    Answers are stored.
+
+    Args:
+        run: The run's record.
+        batch: The events of it; ``None`` if all of them were stored before.
+    """
+
+    run: RunRecord
+    batch: Batch | None
 
 
 @attrs.frozen(eq=False)
@@ -196,7 +262,8 @@ class Committed:
 
     Args:
         batch: Its events, numbered.
-        more: Another run of the thread waits; only told when the run settled.
+        more: A run of the thread waits: another one, or this one if it was answered while it
+            suspended; only told when the run settled or suspended.
         cancel: Somebody asked to cancel the run, and why.
     """
 
@@ -213,3 +280,4 @@ class ThreadSnapshot:
     messages: list[Message]
     runs: list[RunRecord]
     cursor: int
+    pending: list[PendingCall] = attrs.field(factory=list)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
+from pai.protocol._answers import PendingKind
 from pai.protocol._codec import from_time
 from pai.protocol._messages import Message, Role
 from pai.protocol._parts import (
@@ -138,6 +139,7 @@ class RunView:
         stop_reason: Why the loop ended (O-2).
         metadata: The public bag.
         error: ``{"code": ..., "message": ...}`` of a failed run.
+        after: The message that a *regenerate* goes on from; empty: from the beginning.
     """
 
     id: str
@@ -153,18 +155,34 @@ class RunView:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    after: str | None = None
 
 
 @attrs.frozen
 class PendingCall:
-    """A call that waits for an answer from outside."""
+    """
+    A call that waits for an answer from outside.
+
+    Args:
+        call_id: The call, or the id of a question.
+        kind: What it waits for.
+        tool: Its tool; ``None`` for a question that no call raised.
+        input: What it is to run with.
+        payload: ``{"reason": ...}`` of an approval, what the tool gave to ``ctx.suspend``, or
+            ``{"schema": ..., "message": ...}`` of a question.
+        expires_at: When it fails, unanswered.
+        run_id: Its run.
+        digest: What an answer may name, to be one to just this.
+    """
 
     call_id: str
-    kind: Literal["approval", "client", "suspend", "question"]
+    kind: PendingKind
     tool: str | None
     input: JsonValue
     payload: JsonValue
     expires_at: datetime | None
+    run_id: str = ""
+    digest: str | None = None
 
 
 @attrs.frozen

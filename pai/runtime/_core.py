@@ -292,7 +292,7 @@ class Core:
         """Let whoever looks next go on with the run, without waiting for the lease."""
         if self.store.durable:
             with anyio.CancelScope(shield=True):
-                await self.store.release(key, claimed.run.id, claimed.fence)
+                self.publish(key, await self.store.release(key, claimed.run.id, claimed.fence))
 
     def _limiter(self) -> anyio.CapacityLimiter:
         assert self._tools is not None

@@ -18,6 +18,8 @@ from pai.protocol import (
 
 __all__ = ("thread_state",)
 
+_UNSETTLED = ("running", "queued", "suspended")
+
 
 async def thread_state(store: Store, snapshot: ThreadSnapshot) -> ThreadState:
     """
@@ -38,13 +40,14 @@ async def thread_state(store: Store, snapshot: ThreadSnapshot) -> ThreadState:
         ),
         tuple([message_view(message) for message in snapshot.messages]),
         tuple([_run_view(run) for run in snapshot.runs]),
-        (),
+        tuple(snapshot.pending),
         snapshot.cursor,
     )
-    running = [run.id for run in snapshot.runs if run.status == "running"]
-    if not running:
+    # One that was given back waits for a worker, and is in the middle of its step all the same.
+    begun = [run.id for run in snapshot.runs if run.started_at and run.status in _UNSETTLED]
+    if not begun:
         return state
-    events = await last_step(store, thread.key, snapshot.cursor, running[0])
+    events = await last_step(store, thread.key, snapshot.cursor, begun[0])
     # What of it is committed makes the same message at the same place once more.
     return attrs.evolve(fold(attrs.evolve(state, cursor=0), events), cursor=state.cursor)
 
@@ -64,4 +67,5 @@ def _run_view(run: RunRecord) -> RunView:
         run.created_at,
         run.started_at,
         run.finished_at,
+        run.after,
     )

@@ -4,166 +4,53 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable
-from datetime import UTC, datetime
-from operator import attrgetter
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import attrs
 
-from pai.errors import DefinitionError, Fault, ThreadBusy, ThreadNotFound
+from pai.errors import (
+    CallsPending,
+    DefinitionError,
+    Fault,
+    ThreadBusy,
+    ThreadNotFound,
+)
 from pai.ports import RecordScope, RunHold
 from pai.protocol import (
+    INTERRUPTED,
     Accepted,
+    Answered,
     Batch,
     CallRecord,
     Claimed,
     Commit,
     Committed,
+    Decision,
     Event,
     Message,
-    RunEnd,
     RunRecord,
+    Suspension,
     ThreadKey,
     ThreadRecord,
     ThreadSnapshot,
-    ToolCallPart,
 )
+from pai.schema import JsonObject
+from pai.stores._memory_thread import MemoryThread, copied_head, copied_run
 from pai.stores._rules import (
+    SUPERSEDED,
     cancelled_end,
     digest_conflict,
-    finished_event,
     lease_lost,
-    merge_call,
     message_taken,
     no_message,
+    not_shown,
     page_cursor,
     page_start,
     settled_call,
-    stamp,
 )
 
 __all__ = ("MemoryStore", "from_url")
-
-_RUN = attrgetter(*(field.name for field in attrs.fields(RunRecord)))
-_HEAD = attrgetter(*(field.name for field in attrs.fields(ThreadRecord)))
-
-
-def _copy(run: RunRecord) -> RunRecord:
-    # Nobody outside may hold what we change: a caller's change is none before it is committed.
-    return RunRecord(*_RUN(run))
-
-
-def _copy_head(head: ThreadRecord) -> ThreadRecord:
-    return ThreadRecord(*_HEAD(head))
-
-
-class _Thread:
-    """One thread. A run's *turn* is its place among the thread's runs, from 1."""
-
-    __slots__ = (
-        "active", "batches", "calls", "events", "fence", "head", "messages", "ordered", "places",
-        "queue", "ready", "runs", "starts", "takeovers", "turns", "where",
-    )  # fmt: skip
-
-    def __init__(self, head: ThreadRecord) -> None:
-        self.head = head
-        self.fence = 0
-        self.takeovers = 0
-        self.events = 0
-        self.batches: list[Batch] = []
-        self.runs: dict[str, RunRecord] = {}
-        # Ids of queued runs, oldest first; a dict, since one in the middle may be cancelled.
-        self.queue: dict[str, None] = {}
-        self.active: RunRecord | None = None
-        # Since when there is a run to take: that of the queue, or the active one from then on.
-        self.ready: float | None = None
-        self.messages: list[Message] = []
-        # The turn of each message, and whether none stands behind one of a later turn.
-        self.turns: list[int] = []
-        self.ordered = True
-        # Run id to its turn, and the index before which it has no message.
-        self.starts: dict[str, tuple[int, int]] = {}
-        # Message id to index; (run id, call id) to the index of the message with that call.
-        self.where: dict[str, int] = {}
-        self.places: dict[tuple[str, str], int] = {}
-        self.calls: dict[str, dict[str, CallRecord]] = {}
-
-    def log(self, run_id: str, events: list[Event]) -> Batch:
-        batch = Batch(self.events + 1, run_id, events[:])
-        if events:
-            self.events += len(events)
-            self.batches.append(batch)
-        return batch
-
-    def put(self, message: Message, turn: int) -> None:
-        """Add a message, or replace the one of its id."""
-        index = self.where.setdefault(message.id, len(self.messages))
-        if index < len(self.messages):
-            self.messages[index] = message
-        else:
-            if index and turn < self.turns[-1]:
-                self.ordered = False
-            self.messages.append(message)
-            self.turns.append(turn)
-        for part in message.parts:
-            if type(part) is ToolCallPart:
-                self.places[message.run_id, part.call_id] = index
-                call = self.calls.get(message.run_id, {}).get(part.call_id)
-                if call is not None:
-                    self.merge(message.run_id, call)
-
-    def merge(self, run_id: str, call: CallRecord) -> None:
-        index = self.places.get((run_id, call.call_id))
-        if index is not None and call.status == "settled":
-            self.messages[index] = merge_call(self.messages[index], call)
-
-    def history(self, turn: int) -> list[Message]:
-        """What the run of *turn* has to know: messages of the runs up to it, run by run."""
-        if self.ordered:
-            if not self.turns or self.turns[-1] <= turn:
-                return self.messages[:]
-            return self.messages[: bisect_right(self.turns, turn)]
-        pairs = [pair for pair in zip(self.turns, self.messages, strict=True) if pair[0] <= turn]
-        pairs.sort(key=lambda pair: pair[0])
-        return [message for _, message in pairs]
-
-    def take(self, now: float, lease: float, started: list[Event]) -> Claimed:
-        """Start the oldest queued run, or take the active one over."""
-        run = self.active
-        if run is None:
-            run_id = next(iter(self.queue))
-            del self.queue[run_id]
-            run = self.active = self.runs[run_id]
-            run.status = "running"
-            self.takeovers = 0
-            if run.started_at is None:
-                run.started_at = datetime.now(UTC)
-        else:
-            self.takeovers += 1
-        run.attempt += 1
-        self.fence += 1
-        self.ready = now + lease
-        stamp(started, run)
-        calls = sorted(self.calls.get(run.id, {}).items())
-        return Claimed(
-            _copy(run),
-            self.fence,
-            _copy_head(self.head),
-            self.history(self.starts[run.id][0]),
-            tuple([call for _, call in calls if call.status != "settled"]),
-            self.log(run.id, started),
-            self.takeovers,
-        )
-
-    def settle(self, run: RunRecord, end: RunEnd) -> None:
-        run.status = end.status
-        run.finished_at = self.head.updated_at = end.finished_at
-        run.outcome = end.outcome
-        run.reason = end.reason
-        run.stop_reason = end.stop_reason
-        run.usage = end.usage
-        run.error = end.error
 
 
 class MemoryStore:
@@ -176,9 +63,9 @@ class MemoryStore:
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._threads: dict[ThreadKey, _Thread] = {}
+        self._threads: dict[ThreadKey, MemoryThread] = {}
         # Those with a run that is queued or active.
-        self._busy: dict[ThreadKey, _Thread] = {}
+        self._busy: dict[ThreadKey, MemoryThread] = {}
         self._records: dict[RecordScope, dict[str, str]] = {}
 
     @property
@@ -191,7 +78,7 @@ class MemoryStore:
     async def close(self) -> None:
         """Nothing to let go of: what is here stays until the store itself goes."""
 
-    def _held(self, key: ThreadKey, run_id: str, fence: int) -> tuple[_Thread, RunRecord]:
+    def _held(self, key: ThreadKey, run_id: str, fence: int) -> tuple[MemoryThread, RunRecord]:
         thread = self._threads.get(key)
         if thread is None or thread.fence != fence:
             raise lease_lost(run_id)
@@ -208,13 +95,15 @@ class MemoryStore:
         events: list[Event],
         *,
         when_busy: Literal["queue", "reject"] = "queue",
+        when_pending: Literal["reject", "supersede"] = "reject",
         claim: tuple[str, float] | None = None,
         started: list[Event] | None = None,
     ) -> Accepted:
         key = thread.key
         here = self._threads.get(key)
+        waits = False
         if here is None:
-            here = _Thread(_copy_head(thread))
+            here = MemoryThread(copied_head(thread))
         else:
             if here.head.agent != thread.agent:
                 raise ThreadNotFound(key.thread_id)
@@ -222,14 +111,23 @@ class MemoryStore:
             if known is not None:
                 if known.digest != run.digest:
                     raise digest_conflict(run.id)
-                return Accepted(_copy(known), None, None, known=True)
-            if when_busy == "reject" and (here.active is not None or here.queue):
+                return Accepted(copied_run(known), None, None, known=True)
+            waits = here.active is not None and here.active.status == "suspended"
+            if waits and when_pending == "reject":
+                raise CallsPending([call.call_id for call in here.pending()])
+            if when_busy == "reject" and (here.queue or not (here.active is None or waits)):
                 raise ThreadBusy(key.thread_id)
             if message is not None and message.id in here.where:
                 raise message_taken(message.id)
+        if run.after is not None and not here.shows(run.after):
+            raise not_shown(run.after)
         # From here on nothing can fail.
+        superseded: Batch | None = None
+        if waits and here.active is not None:
+            end = cancelled_end("superseded", here.active.usage)
+            superseded = here.end_idle(here.active, end, "denied", SUPERSEDED)
         free = here.active is None and not here.queue
-        own = here.runs[run.id] = _copy(run)
+        own = here.runs[run.id] = copied_run(run)
         turn = len(here.runs)
         here.starts[run.id] = (turn, len(here.messages))
         here.queue[run.id] = None
@@ -241,10 +139,11 @@ class MemoryStore:
         now = self._clock()
         if free and claim is not None:
             claimed = here.take(now, claim[1], started or [])
-            return Accepted(claimed.run, batch, claimed)
-        if free:
-            here.ready = now
-        return Accepted(_copy(own), batch, None)
+            return Accepted(claimed.run, batch, claimed, superseded=superseded)
+        if here.active is None:
+            here.ready = now if free or superseded is not None else here.ready
+        active = None if here.active is None else here.active.id
+        return Accepted(copied_run(own), batch, None, active=active, superseded=superseded)
 
     async def claim(
         self, key: ThreadKey, owner: str, lease: float, started: list[Event]
@@ -253,7 +152,7 @@ class MemoryStore:
         if here is None:
             return None
         now = self._clock()
-        if here.active is not None and (here.ready is None or here.ready > now):
+        if here.ready is None or (here.active is not None and here.ready > now):
             return None
         return here.take(now, lease, started)
 
@@ -272,10 +171,29 @@ class MemoryStore:
         here.ready = self._clock() + lease
         return run.cancel
 
-    async def release(self, key: ThreadKey, run_id: str, fence: int) -> None:
-        thread, _ = self._held(key, run_id, fence)
-        thread.ready = self._clock()
-        thread.takeovers -= 1
+    async def release(self, key: ThreadKey, run_id: str, fence: int, delay: float = 0.0) -> Batch:
+        here, run = self._held(key, run_id, fence)
+        return here.release(run, self._clock() + delay)
+
+    async def answer(
+        self,
+        key: ThreadKey,
+        run_id: str,
+        decisions: Sequence[Decision],
+        request: JsonObject | None = None,
+    ) -> Answered:
+        here = self._threads.get(key)
+        run = None if here is None else here.runs.get(run_id)
+        if here is None or run is None:
+            raise ThreadNotFound(key.thread_id)
+        batch = here.answer(run, decisions, self._clock())
+        if batch is not None and request is not None:
+            run.request = request
+        return Answered(copied_run(run), batch)
+
+    async def calls(self, key: ThreadKey, run_id: str) -> list[CallRecord]:
+        here = self._threads.get(key)
+        return [] if here is None else here.open_calls(run_id)
 
     async def append(self, key: ThreadKey, run_id: str, fence: int, events: list[Event]) -> Batch:
         here, _ = self._held(key, run_id, fence)
@@ -300,9 +218,11 @@ class MemoryStore:
         if change.calls:
             if calls is None:
                 calls = here.calls[run_id] = {}
+            now = self._clock()
             for call in change.calls:
                 calls[call.call_id] = call
                 here.merge(run_id, call)
+                here.expect(call, now)
         for message_id, metadata in change.message_metadata.items():
             index = here.where[message_id]
             here.messages[index] = attrs.evolve(here.messages[index], metadata=metadata)
@@ -310,11 +230,16 @@ class MemoryStore:
             run.metadata = change.run_metadata
         if change.thread_metadata is not None:
             here.head.metadata = change.thread_metadata
+        if change.patch is not None:
+            run.patch = change.patch
         batch = here.log(run_id, change.events)
+        if change.suspend is not None:
+            return self._suspended(here, run, change.suspend, batch)
         if change.end is None:
             return Committed(batch, cancel=run.cancel)
         here.settle(run, change.end)
         here.active = None
+        here.deadlines.clear()
         if here.queue:
             here.ready = self._clock()
             return Committed(batch, more=True, cancel=run.cancel)
@@ -322,41 +247,56 @@ class MemoryStore:
         del self._busy[key]
         return Committed(batch, cancel=run.cancel)
 
+    def _suspended(
+        self, here: MemoryThread, run: RunRecord, how: Suspension, batch: Batch
+    ) -> Committed:
+        here.fence += 1
+        queued = here.suspend(run, how, self._clock())
+        if queued is not None:
+            # One batch: the run has not been suspended for anybody to see.
+            here.join(batch, queued)
+        return Committed(batch, more=queued is not None, cancel=run.cancel)
+
     async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> Batch | None:
         here = self._busy.get(key)
         run = None if here is None else here.runs.get(run_id)
         if here is None or run is None:
             return None
-        if run is here.active and run.cancel is None:
-            run.cancel = reason
-        if run.status != "queued":
+        if run is here.active and run.status == "running":
+            if run.cancel is None:
+                run.cancel = reason
+            return None
+        if run.status not in ("queued", "suspended"):
             return None
         run.cancel = reason
-        end = cancelled_end(reason)
-        del here.queue[run_id]
-        here.settle(run, end)
+        was_active = run is here.active
+        batch = here.end_idle(run, cancelled_end(reason, run.usage), "interrupted", INTERRUPTED)
         if here.active is None and not here.queue:
             here.ready = None
             del self._busy[key]
-        return here.log(run_id, [finished_event(end, run.metadata)])
+        elif was_active:
+            here.ready = self._clock()
+        return batch
 
     async def run(self, key: ThreadKey, run_id: str) -> RunRecord | None:
         here = self._threads.get(key)
         run = None if here is None else here.runs.get(run_id)
-        return None if run is None else _copy(run)
+        return None if run is None else copied_run(run)
 
     async def snapshot(self, key: ThreadKey, agent: str) -> ThreadSnapshot | None:
         here = self._threads.get(key)
         if here is None or here.head.agent != agent:
             return None
-        runs = [_copy(run) for run in here.runs.values()]
-        return ThreadSnapshot(_copy_head(here.head), here.messages[:], runs, here.events)
+        runs = [copied_run(run) for run in here.runs.values()]
+        return ThreadSnapshot(
+            copied_head(here.head), here.messages[:], runs, here.events, here.pending()
+        )
 
     async def run_messages(self, key: ThreadKey, run_id: str) -> list[Message]:
         here = self._threads.get(key)
         if here is None or run_id not in here.starts:
             return []
-        own = here.messages[here.starts[run_id][1] :]
+        own = [*here.replaced, *here.messages[here.starts[run_id][1] :]]
         return [message for message in own if message.run_id == run_id and message.role != "user"]
 
     async def events(self, key: ThreadKey, after: int, limit: int = 500) -> list[Batch]:
@@ -379,7 +319,7 @@ class MemoryStore:
         if after is not None:
             start = page_start(after)
             order = [row for row in order if row[:2] < start]
-        page = [_copy_head(row[2]) for row in order[:limit]]
+        page = [copied_head(row[2]) for row in order[:limit]]
         more = len(order) > limit > 0
         return page, page_cursor(page[-1].updated_at, page[-1].key.thread_id) if more else None
 

@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import attrs
 
 from pai.errors import AnswerConflict, Fault, InvalidInput, LeaseLost, StoreError
 from pai.protocol import (
+    CallError,
+    CallOutcome,
     CallRecord,
+    Decision,
     Event,
     Message,
     Metadata,
+    PendingCall,
     RunEnd,
     RunFinished,
+    RunQueued,
     RunRecord,
     RunStarted,
     ToolCallPart,
+    Usage,
 )
 
 __all__ = (
+    "SUPERSEDED",
+    "again",
     "cancelled_end",
     "digest_conflict",
+    "ended_calls",
     "finished_event",
     "lease_lost",
     "merge_call",
     "message_taken",
     "no_message",
+    "not_shown",
     "page_cursor",
     "page_start",
+    "pending_view",
+    "ruled",
     "settled_call",
     "stamp",
 )
@@ -62,9 +75,71 @@ def stamp(started: list[Event], run: RunRecord) -> None:
             event.started_at = run.started_at
 
 
-def cancelled_end(reason: str) -> RunEnd:
-    """How a run ends that was cancelled before it began."""
-    return RunEnd("cancelled", datetime.now(UTC), outcome="cancelled", reason=reason)
+def not_shown(message_id: str) -> InvalidInput:
+    fault = Fault("message_id", f"the thread shows no message {message_id!r}")
+    return InvalidInput([fault], subject="regenerate")
+
+
+SUPERSEDED = "The call was denied: another message came in place of an answer."
+"""What the model is told of a pending call that nobody answered before the next message (R-3a)."""
+
+
+def again(answered: list[str] | None) -> RunQueued:
+    """The event of a run that waits for a worker again; with the calls that were answered."""
+    return RunQueued("resume", answered=answered)
+
+
+def ruled(call: CallRecord | None, decision: Decision) -> CallRecord | None:
+    """
+    A pending call with an answer; ``None`` if it has this very answer already.
+
+    Raises:
+        AnswerConflict: It can't have it (R-20).
+    """
+    name = decision.call_id
+    if call is None:
+        raise AnswerConflict(name, "this run has no such call")
+    if call.status != "waiting":
+        if any(decision.same(stored) for stored in call.decisions):
+            return None
+        if call.decisions:
+            raise AnswerConflict(name, "it was answered otherwise")
+        raise AnswerConflict(name, "it waits for no answer")
+    if call.kind not in decision.kinds:
+        raise AnswerConflict(name, f"it waits for another kind of answer: {call.kind}")
+    if decision.digest is not None and decision.digest != call.digest:
+        raise AnswerConflict(name, "the answer is to another input")
+    if call.expired:
+        raise AnswerConflict(name, "it has expired")
+    return attrs.evolve(call, status="answered", decisions=(*call.decisions, decision.value))
+
+
+def pending_view(call: CallRecord, run_id: str) -> PendingCall:
+    """What is shown of a call that waits."""
+    assert call.kind is not None
+    return PendingCall(
+        call.call_id, call.kind, call.tool or None, call.input, call.payload, call.expires_at,
+        run_id, call.digest,
+    )  # fmt: skip
+
+
+def ended_calls(
+    calls: Iterable[CallRecord], outcome: CallOutcome, error: str
+) -> tuple[list[CallRecord], list[Event]]:
+    """The rows of open calls as they end with their run, and the events of it."""
+    records, events = [], list[Event]()
+    for call in calls:
+        if call.status == "settled":
+            continue
+        records.append(attrs.evolve(call, status="settled", outcome=outcome, error=error))
+        if call.kind != "question":
+            events.append(CallError(call.call_id, error, outcome))
+    return records, events
+
+
+def cancelled_end(reason: str, usage: Usage | None = None) -> RunEnd:
+    """How a run ends that no worker holds."""
+    return RunEnd("cancelled", datetime.now(UTC), outcome="cancelled", reason=reason, usage=usage)
 
 
 def finished_event(end: RunEnd, metadata: Metadata) -> RunFinished:

@@ -20,7 +20,8 @@ from pai import (
     define_agent,
     hookimpl,
 )
-from pai.loop import INTERRUPTED, repaired
+from pai.loop import repaired
+from pai.protocol import INTERRUPTED
 from pai.testing import ScriptedModel
 
 from ..played import play

@@ -8,11 +8,13 @@ the database's own in PostgreSQL, where workers sit on many machines.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from pai.stores._sql.idle import IdleQueries
 from pai.stores._sql.statement import Statement
 from pai.stores._sql.tables import actions, events, messages, records, runs, threads
 
@@ -30,7 +32,8 @@ def _word(text: str) -> sa.ColumnElement[str]:
 
 
 _RUNNING, _QUEUED, _SETTLED = _word("running"), _word("queued"), _word("settled")
-_USER = _word("user")
+_USER, _SUSPENDED, _WAITING = _word("user"), _word("suspended"), _word("waiting")
+_QUESTION = _word("question")
 
 _HEAD = (
     threads.c.agent, threads.c.title, threads.c.title_source, threads.c.metadata,
@@ -44,7 +47,7 @@ _RUN = (
     runs.c.id, runs.c.agent, runs.c.version, runs.c.operation, runs.c.request, runs.c.digest,
     runs.c.created_at, runs.c.metadata, runs.c.status, runs.c.parent_run_id, runs.c.attempt,
     runs.c.episode, runs.c.outcome, runs.c.reason, runs.c.stop_reason, runs.c.usage, runs.c.error,
-    runs.c.started_at, runs.c.finished_at, runs.c.cancel,
+    runs.c.started_at, runs.c.finished_at, runs.c.cancel, runs.c.after, runs.c.steps, runs.c.patch,
 )  # fmt: skip
 """A run, in the order that rows.py reads: that of the record's fields."""
 
@@ -55,8 +58,10 @@ _MESSAGE = (
 
 _CALL = (
     actions.c.call_id, actions.c.message_id, actions.c.tool, actions.c.status, actions.c.outcome,
-    actions.c.output, actions.c.error, actions.c.input, actions.c.rewritten,
+    actions.c.output, actions.c.error, actions.c.input, actions.c.rewritten, actions.c.kind,
+    actions.c.payload, actions.c.digest, actions.c.decision, actions.c.expires_at,
 )  # fmt: skip
+"""A call, in the order that rows.py reads; behind it stands whether it has expired."""
 
 
 def _row(table: sa.Table) -> dict[str, Any]:
@@ -80,6 +85,8 @@ class Queries:
         self._until = self._now + _p("lease", type_=sa.Double)
         self._upsert = sqlite.insert if name == "sqlite" else postgresql.insert
 
+        self._dialect = dialect
+
         def made(statement: sa.ClauseElement) -> Statement:
             return Statement(statement, dialect)
 
@@ -101,9 +108,6 @@ class Queries:
         )
         self.start_run = made(self._start_run())
         self.renew = made(self._of_active({"ready": self._until}).returning(threads.c.cancel))
-        self.release = made(
-            self._of_active({"ready": self._now, "takeovers": threads.c.takeovers - _ONE})
-        )
         self.append = made(
             self._of_active(
                 {"events": threads.c.events + _p("n_events", type_=sa.Integer)}
@@ -122,38 +126,50 @@ class Queries:
         self.set_run_metadata = made(
             _of_run(sa.update(runs)).values(metadata=_p("new_metadata", type_=sa.Text))
         )
+        self.set_run_patch = made(
+            _of_run(sa.update(runs)).values(patch=_p("new_patch", type_=sa.Text))
+        )
         self.set_message_metadata = made(
             sa.update(messages)
             .where(*_in_thread(messages), messages.c.id == _p("message"))
             .values(metadata=_p("new_metadata", type_=sa.Text))
         )
-        self.end_run = made(self._end_run(_RUNNING))
+        self.end_run = made(self._end_run(runs.c.status == _RUNNING))
         self.ask_cancel = made(self._ask_cancel())
         self.cancel_active = made(
             _of_run(sa.update(runs)).values(cancel=sa.func.coalesce(runs.c.cancel, _p("why")))
         )
-        self.cancel_queued = made(
-            self._end_run(_QUEUED, cancel=_p("why", type_=sa.Text)).returning(runs.c.metadata)
+        self.end_idle = made(
+            self._end_run(
+                sa.or_(runs.c.status == _QUEUED, runs.c.status == _SUSPENDED),
+                cancel=_p("why", type_=sa.Text),
+            ).returning(runs.c.metadata)
         )
         self.leave_queue = made(self._leave_queue())
 
         self.head = made(sa.select(*_HEAD).where(*_this_thread()))
         self.run = made(_of_run(sa.select(*_RUN)))
         self.runs = made(sa.select(*_RUN).where(*_in_thread(runs)).order_by(runs.c.turn))
-        history = sa.select(*_MESSAGE).where(*_in_thread(messages))
-        in_order = history.order_by(messages.c.turn, messages.c.seq)
+        every = sa.select(*_MESSAGE).where(*_in_thread(messages))
+        every = every.order_by(messages.c.turn, messages.c.seq)
+        in_order = every.where(messages.c.replaced.is_(None))
         self.history = made(in_order)
         self.history_until = made(
             in_order.where(messages.c.turn <= _p("until", type_=sa.BigInteger))
         )
         turn = _of_run(sa.select(runs.c.turn)).scalar_subquery()
-        self.run_messages = made(in_order.where(messages.c.turn == turn, messages.c.role != _USER))
-        calls = sa.select(*_CALL).where(*_in_thread(actions))
-        self.open_calls = made(
-            calls.where(actions.c.run_id == _p("run"), actions.c.status != _SETTLED).order_by(
-                actions.c.call_id
-            )
+        self.run_messages = made(every.where(messages.c.turn == turn, messages.c.role != _USER))
+        expired = actions.c.expires_at <= self._now
+        calls = (
+            sa.select(*_CALL, sa.case((expired, _ONE), else_=_ZERO))
+            .where(*_in_thread(actions), actions.c.run_id == _p("run"))
+            .order_by(actions.c.call_id)
         )
+        self.calls = made(calls)
+        self.open_calls = made(
+            calls.where(sa.or_(actions.c.status != _SETTLED, actions.c.kind == _QUESTION))
+        )
+        self.waiting_calls = made(calls.where(actions.c.status == _WAITING))
         ended = sa.select(
             actions.c.run_id, actions.c.call_id, actions.c.outcome, actions.c.output,
             actions.c.error, actions.c.input, actions.c.rewritten,
@@ -197,6 +213,11 @@ class Queries:
         )
         self.put_record = made(self._put_record())
         self.delete_record = made(sa.delete(records).where(*of_plugin, records.c.key == _p("name")))
+
+    @cached_property
+    def idle(self) -> IdleQueries:
+        """Statements of runs that no worker holds, made when they are first needed."""
+        return IdleQueries(self._dialect, self._now, self._until)
 
     def _of_active(self, values: dict[str, Any]) -> sa.Update:
         """Change the head of a thread whose active run is ours: where the fence is checked."""
@@ -303,7 +324,11 @@ class Queries:
             _of_run(sa.update(runs))
             .values(
                 status=_RUNNING,
-                attempt=runs.c.attempt + _ONE,
+                # One that was suspended, and now expires, begins an episode.
+                attempt=sa.case((runs.c.status == _SUSPENDED, _ONE), else_=runs.c.attempt + _ONE),
+                episode=sa.case(
+                    (runs.c.status == _SUSPENDED, runs.c.episode + _ONE), else_=runs.c.episode
+                ),
                 started_at=sa.func.coalesce(runs.c.started_at, _p("began", type_=sa.Double)),
             )
             .returning(*_RUN)
@@ -347,7 +372,10 @@ class Queries:
         )
 
     def _put_call(self) -> sa.Insert:
-        told = ("message_id", "tool", "status", "outcome", "output", "error", "input", "rewritten")
+        told = (
+            "message_id", "tool", "status", "outcome", "output", "error", "input", "rewritten",
+            "kind", "payload", "digest", "decision", "expires_at",
+        )  # fmt: skip
         keys = ("partition", "thread_id", "run_id", "call_id")
         statement = self._upsert(actions).values({name: _p(name) for name in keys + told})
         return statement.on_conflict_do_update(
@@ -364,12 +392,12 @@ class Queries:
             set_={name: statement.excluded[name] for name in ("value", "updated_at")},
         )
 
-    def _end_run(self, status: sa.ColumnElement[str], **more: Any) -> sa.Update:
+    def _end_run(self, where: sa.ColumnElement[bool], **more: Any) -> sa.Update:
         names = ("outcome", "reason", "stop_reason", "usage", "error", "finished_at")
         values = {name: _p("end_" + name, type_=runs.c[name].type) for name in names}
         return (
             _of_run(sa.update(runs))
-            .where(runs.c.status == status)
+            .where(where)
             .values(
                 status=_p("end_status", type_=sa.Text),
                 metadata=sa.func.coalesce(_p("new_metadata", type_=sa.Text), runs.c.metadata),

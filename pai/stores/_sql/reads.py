@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from pai.protocol import Batch, Message, RunRecord, ThreadKey, ThreadRecord, ThreadSnapshot
-from pai.stores._rules import page_cursor, page_start
+from pai.protocol import (
+    Batch,
+    Message,
+    PendingCall,
+    RunRecord,
+    ThreadKey,
+    ThreadRecord,
+    ThreadSnapshot,
+)
+from pai.stores._rules import page_cursor, page_start, pending_view
 from pai.stores._sql.queries import Queries
 from pai.stores._sql.rows import (
     Row,
     batch_from_row,
+    call_from_row,
     head_from_row,
     messages_from_rows,
     run_from_row,
@@ -45,7 +54,12 @@ def snapshot(c: Connection, q: Queries, key: ThreadKey, agent: str) -> ThreadSna
     ended = q.ended_calls(c, **scope).fetchall()
     runs = [run_from_row(row) for row in q.runs(c, **scope).fetchall()]
     messages = messages_from_rows(rows, ended, by_run=False)
-    return ThreadSnapshot(head_from_row(key, head), messages, runs, head[7])
+    pending: list[PendingCall] = []
+    if (active := head[10]) is not None:
+        # Whether one has expired is the claim's business: no clock is asked here.
+        waiting = q.waiting_calls(c, **scope, run=active, now=0.0).fetchall()
+        pending = [pending_view(call_from_row(row), active) for row in waiting]
+    return ThreadSnapshot(head_from_row(key, head), messages, runs, head[7], pending)
 
 
 def run_messages(c: Connection, q: Queries, key: ThreadKey, run_id: str) -> list[Message]:

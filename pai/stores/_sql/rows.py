@@ -17,6 +17,7 @@ from pai.protocol import (
     Metadata,
     RunEnd,
     RunRecord,
+    Suspension,
     TextPart,
     ThreadKey,
     ThreadRecord,
@@ -35,6 +36,7 @@ __all__ = (
     "end_values",
     "head_from_row",
     "head_row",
+    "json_text",
     "message_row",
     "messages_from_rows",
     "metadata_from_text",
@@ -42,6 +44,7 @@ __all__ = (
     "plain",
     "run_from_row",
     "run_row",
+    "suspension_row",
 )
 
 Row = dict[str, object]
@@ -82,12 +85,12 @@ def plain(text: str | None) -> str | None:
     return _UNKEPT.sub("\ufffd", text)
 
 
-def _json(value: object) -> str:
+def json_text(value: object) -> str:
     return _safe(_encode(value))
 
 
 def _maybe_json(value: object) -> str | None:
-    return None if value is None else _json(value)
+    return None if value is None else json_text(value)
 
 
 def _loaded(text: str | None) -> Any:
@@ -109,7 +112,7 @@ def body_of(events: list[Any]) -> str:
 def metadata_text(value: Metadata) -> str:
     if not value.private and not value.public:
         return "{}"
-    return _json({"private": dict(value.private), "public": dict(value.public)})
+    return json_text({"private": dict(value.private), "public": dict(value.public)})
 
 
 def metadata_from_text(text: str) -> Metadata:
@@ -151,7 +154,7 @@ def run_row(key: ThreadKey, run: RunRecord) -> Row:
         "agent": run.agent,
         "version": run.version,
         "operation": run.operation,
-        "request": _json(run.request),
+        "request": json_text(run.request),
         "digest": run.digest,
         "metadata": metadata_text(run.metadata),
         "status": run.status,
@@ -167,6 +170,9 @@ def run_row(key: ThreadKey, run: RunRecord) -> Row:
         "created_at": run.created_at.timestamp(),
         "started_at": _seconds(run.started_at),
         "finished_at": _seconds(run.finished_at),
+        "after": run.after,
+        "steps": run.steps,
+        "patch": _maybe_json(run.patch),
     }
 
 
@@ -193,6 +199,9 @@ def run_from_row(row: Sequence[Any]) -> RunRecord:
         _time(row[17]),
         _time(row[18]),
         row[19],
+        row[20],
+        row[21],
+        _loaded(row[22]),
     )
 
 
@@ -222,6 +231,14 @@ def end_values(end: RunEnd) -> Row:
     }
 
 
+def suspension_row(how: Suspension) -> Row:
+    return {
+        "usage": _usage_text(how.usage),
+        "steps": how.steps,
+        "expires_at": _seconds(how.expires_at),
+    }
+
+
 def message_row(key: ThreadKey, message: Message) -> Row:
     return {
         "partition": key.partition,
@@ -232,6 +249,7 @@ def message_row(key: ThreadKey, message: Message) -> Row:
         "parts": _safe(parts_to_text(message.parts)),
         "metadata": metadata_text(message.metadata),
         "created_at": message.created_at.timestamp(),
+        "replaced": None,
     }
 
 
@@ -307,6 +325,11 @@ def call_row(key: ThreadKey, run_id: str, call: CallRecord) -> Row:
         "error": _maybe_json(call.error),
         "input": _maybe_json(call.input),
         "rewritten": int(call.rewritten),
+        "kind": call.kind,
+        "payload": _maybe_json(call.payload),
+        "digest": call.digest,
+        "decision": json_text(call.decisions) if call.decisions else None,
+        "expires_at": _seconds(call.expires_at),
     }
 
 
@@ -321,6 +344,12 @@ def call_from_row(row: Sequence[Any]) -> CallRecord:
         _loaded(row[6]),
         _loaded(row[7]),
         bool(row[8]),
+        row[9],
+        _loaded(row[10]),
+        row[11],
+        () if row[12] is None else tuple(json.loads(row[12])),
+        _time(row[13]),
+        bool(row[14]),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -12,10 +12,13 @@ import attrs
 from pai.ports import RecordScope, RunHold
 from pai.protocol import (
     Accepted,
+    Answered,
     Batch,
+    CallRecord,
     Claimed,
     Commit,
     Committed,
+    Decision,
     Event,
     Message,
     RunRecord,
@@ -23,8 +26,10 @@ from pai.protocol import (
     ThreadRecord,
     ThreadSnapshot,
 )
-from pai.stores._rules import cancelled_end, stamp
-from pai.stores._sql import reads, records, writes
+from pai.schema import JsonObject
+from pai.stores._rules import stamp
+from pai.stores._sql import pending, reads, records, writes
+from pai.stores._sql.log import Log, joined
 from pai.stores._sql.queries import Queries
 from pai.stores._sql.rows import (
     body_of,
@@ -33,13 +38,15 @@ from pai.stores._sql.rows import (
     end_values,
     head_from_row,
     head_row,
+    json_text,
     message_row,
     messages_from_rows,
     metadata_text,
     run_row,
+    suspension_row,
 )
 from pai.stores._sql.statement import Connection
-from pai.stores._sql.writes import AcceptRows, ClaimRows, CommitRows, Known, Log
+from pai.stores._sql.writes import AcceptRows, ClaimRows, CommitRows, Known
 
 __all__ = ("Database", "SqlStore")
 
@@ -149,6 +156,7 @@ class SqlStore:
         events: list[Event],
         *,
         when_busy: Literal["queue", "reject"] = "queue",
+        when_pending: Literal["reject", "supersede"] = "reject",
         claim: tuple[str, float] | None = None,
         started: list[Event] | None = None,
     ) -> Accepted:
@@ -166,15 +174,20 @@ class SqlStore:
             None if message is None else message_row(key, message),
             log,
             when_busy == "reject",
+            when_pending == "supersede",
             taking,
         )
         try:
-            head, claimed, before = await self._queuing(writes.accept, key, rows, now)
+            head, claimed, before, over = await self._queuing(writes.accept, key, rows, now)
         except Known as known:
             return Accepted(known.run, None, None, known=True)
         last: int = head[7]
+        superseded = None if over is None else _batch(over[1], over[0], over[2])
         if not claimed or taking is None:
-            return Accepted(attrs.evolve(run), _batch(last, run.id, log), None)
+            return Accepted(
+                attrs.evolve(run), _batch(last, run.id, log), None, active=head[10],
+                superseded=superseded,
+            )  # fmt: skip
         if before is None:
             messages = await self.read(reads.history, self._q, key, head[8] - 1)
         else:
@@ -185,7 +198,8 @@ class SqlStore:
         taken = Claimed(
             own, head[12], head_from_row(key, head), messages, (), claim_batch, head[13]
         )
-        return Accepted(own, _batch(claim_batch.first - 1, run.id, log), taken)
+        batch = _batch(claim_batch.first - 1, run.id, log)
+        return Accepted(own, batch, taken, superseded=superseded)
 
     async def claim(
         self, key: ThreadKey, owner: str, lease: float, started: list[Event]
@@ -216,8 +230,27 @@ class SqlStore:
     async def renew(self, key: ThreadKey, run_id: str, fence: int, lease: float) -> str | None:
         return await self.tx(writes.renew, self._q, key, run_id, fence, float(lease), time.time())
 
-    async def release(self, key: ThreadKey, run_id: str, fence: int) -> None:
-        await self._queuing(writes.release, key, run_id, fence, time.time())
+    async def release(self, key: ThreadKey, run_id: str, fence: int, delay: float = 0.0) -> Batch:
+        last, log = await self._queuing(
+            pending.release, key, run_id, fence, float(delay), time.time()
+        )
+        return _batch(last, run_id, log)
+
+    async def answer(
+        self,
+        key: ThreadKey,
+        run_id: str,
+        decisions: Sequence[Decision],
+        request: JsonObject | None = None,
+    ) -> Answered:
+        text = None if request is None else json_text(request)
+        run, last, log = await self._queuing(
+            pending.answer, key, run_id, decisions, text, time.time()
+        )
+        return Answered(run, None if log is None else _batch(last, run_id, log))
+
+    async def calls(self, key: ThreadKey, run_id: str) -> list[CallRecord]:
+        return await self.read(pending.calls, self._q, key, run_id, time.time())
 
     async def append(self, key: ThreadKey, run_id: str, fence: int, events: list[Event]) -> Batch:
         log = _log(events)
@@ -226,8 +259,9 @@ class SqlStore:
 
     async def commit(self, key: ThreadKey, run_id: str, fence: int, change: Commit) -> Committed:
         log = _log(change.events)
-        run, thread, message, end = (
+        run, thread, message, end, stop, patch = (
             change.run_metadata, change.thread_metadata, change.message, change.end,
+            change.suspend, change.patch,
         )  # fmt: skip
         rows = CommitRows(
             log,
@@ -237,15 +271,18 @@ class SqlStore:
             None if thread is None else metadata_text(thread),
             [(name, metadata_text(bag)) for name, bag in change.message_metadata.items()],
             None if end is None else end_values(end),
+            None if stop is None else suspension_row(stop),
+            None if patch is None else json_text(patch),
         )
-        last, wish, more = await self.tx(
+        last, wish, more, queued = await self.tx(
             writes.commit, self._q, key, run_id, fence, rows, time.time()
         )
+        if queued is not None:
+            log = Log([*log.events, *queued.events], joined(log.body, queued.body))
         return Committed(_batch(last, run_id, log), more, wish)
 
     async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> Batch | None:
-        end = cancelled_end(reason)
-        done = await self.tx(writes.cancel, self._q, key, run_id, reason, end)
+        done = await self._queuing(pending.cancel, key, run_id, reason, time.time())
         return None if done is None else _batch(done[0], run_id, done[1])
 
     async def run(self, key: ThreadKey, run_id: str) -> RunRecord | None:

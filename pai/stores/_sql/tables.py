@@ -117,6 +117,8 @@ messages = sa.Table(
     _text("parts"),
     _text("metadata"),
     _real("created_at"),
+    # The turn of the run that replaced it (a regenerate): no later run sees it.
+    sa.Column("replaced", sa.BigInteger, nullable=True),
     _of_thread(),
     sa.Index("messages_id", "partition", "thread_id", "id", unique=True),
     sqlite_with_rowid=False,
@@ -149,6 +151,11 @@ runs = sa.Table(
     _real("created_at"),
     _real("started_at", nullable=True),
     _real("finished_at", nullable=True),
+    # The message a regenerate goes on from; assistant messages before the present episode; what
+    # prepare_run decided.
+    sa.Column("after", _Key, nullable=True),
+    sa.Column("steps", sa.BigInteger, nullable=False, server_default="0"),
+    _text("patch", nullable=True),
     _of_thread(),
     # A thread has at most one active run (R-1).
     _index(
@@ -186,7 +193,6 @@ actions = sa.Table(
     _text("decision", nullable=True),
     _real("expires_at", nullable=True),
     _of_thread(),
-    _index("actions_expiring", "expires_at", where="expires_at IS NOT NULL AND outcome IS NULL"),
     sqlite_with_rowid=False,
 )
 """Tool calls: open ones, those that wait for an answer, and how each ended."""

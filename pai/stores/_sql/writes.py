@@ -10,25 +10,19 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pai.errors import ThreadBusy, ThreadNotFound
-from pai.protocol import Event, Metadata, RunEnd, RunRecord, ThreadKey
+from pai.protocol import RunRecord, ThreadKey
 from pai.stores._rules import (
     digest_conflict,
-    finished_event,
     lease_lost,
     message_taken,
     no_message,
     settled_call,
     stamp,
 )
+from pai.stores._sql import pending
+from pai.stores._sql.log import Log, joined, write_log
 from pai.stores._sql.queries import Queries
-from pai.stores._sql.rows import (
-    Row,
-    body_of,
-    end_values,
-    metadata_from_text,
-    plain,
-    run_from_row,
-)
+from pai.stores._sql.rows import Row, body_of, run_from_row
 from pai.stores._sql.statement import Connection
 
 __all__ = (
@@ -37,14 +31,11 @@ __all__ = (
     "ClaimRows",
     "CommitRows",
     "Known",
-    "Log",
     "Taken",
     "accept",
     "append",
-    "cancel",
     "claim",
     "commit",
-    "release",
     "renew",
 )
 
@@ -60,17 +51,6 @@ class Known(Exception):
         self.run = run
 
 
-class Log(NamedTuple):
-    """Events on their way into the log."""
-
-    events: list[Event]
-    body: str
-
-    @property
-    def size(self) -> int:
-        return len(self.events)
-
-
 class ClaimRows(NamedTuple):
     owner: str
     lease: float
@@ -83,7 +63,26 @@ class AcceptRows(NamedTuple):
     message: Row | None
     log: Log
     reject: bool
+    supersede: bool
     claim: ClaimRows | None
+
+
+class Accepting(NamedTuple):
+    """
+    What an accept did.
+
+    Args:
+        head: The thread's head, a row.
+        claimed: Whether the run is claimed.
+        history: The rows of the history before it, messages and calls that ended; ``None``: it is
+            too long to read here.
+        superseded: A run that made place for it: its id, its last event's number, its events.
+    """
+
+    head: Any
+    claimed: bool
+    history: tuple[list[Any], list[Any]] | None
+    superseded: tuple[str, int, Log] | None
 
 
 class CommitRows(NamedTuple):
@@ -94,6 +93,8 @@ class CommitRows(NamedTuple):
     thread_metadata: str | None
     message_metadata: list[tuple[str, str]]
     end: Row | None
+    suspend: Row | None
+    patch: str | None
 
 
 class Taken(NamedTuple):
@@ -125,31 +126,10 @@ def _scope(key: ThreadKey) -> Row:
     return {"scope": key.partition, "thread": key.thread_id}
 
 
-def _write_log(
-    c: Connection, q: Queries, key: ThreadKey, run_id: str, last: int, size: int, body: str
-) -> None:
-    if size:
-        q.add_events(
-            c,
-            partition=key.partition,
-            thread_id=key.thread_id,
-            last=last,
-            size=size,
-            run_id=run_id,
-            body=body,
-        )
-
-
-def accept(
-    c: Connection, q: Queries, key: ThreadKey, rows: AcceptRows, now: float
-) -> tuple[Any, bool, tuple[list[Any], list[Any]] | None]:
-    """
-    Queue a run, or claim it at once.
-
-    Returns:
-        The head, whether it is claimed, and the rows of the history before it: messages and calls
-        that ended; ``None``: it is too long to read here.
-    """
+def accept(c: Connection, q: Queries, key: ThreadKey, rows: AcceptRows, now: float) -> Accepting:
+    """Queue a run, or claim it at once."""
+    after = rows.run["after"]
+    superseded = pending.supersede(c, q, key, now) if rows.supersede else None
     claim = rows.claim
     run_id = str(rows.run["id"])
     counted: Row = {"n_messages": 0 if rows.message is None else 1, "n_events": rows.log.size}
@@ -181,27 +161,30 @@ def accept(
         if known.digest != run["digest"]:
             raise digest_conflict(run_id)
         raise Known(known)
-    if rows.reject and not claimed and (head[_ACTIVE] is not None or head[_QUEUED] > 1):
-        raise ThreadBusy(key.thread_id)
+    if not claimed:
+        if head[_ACTIVE] is not None:
+            pending.check_pending(c, q, key, head[_ACTIVE], now)
+        if rows.reject and (head[_ACTIVE] is not None or head[_QUEUED] > 1):
+            raise ThreadBusy(key.thread_id)
+    if after is not None:
+        pending.place_of(c, q, key, str(after))
+        if claimed:
+            pending.replace_after(c, q, key, str(after), turn)
     history: tuple[list[Any], list[Any]] | None = None
     before = head[_MESSAGES] - (rows.message is not None)
     if claimed and claim is not None:
         # Both batches are one row: the price of an insert, and nobody reads between them.
         if claim.started.size:
-            body = _joined(body, claim.started.body) if size else claim.started.body
+            body = joined(body, claim.started.body) if size else claim.started.body
             size += claim.started.size
         if before <= SHORT:
             history = _history(c, q, key, turn - 1) if before else ([], [])
-    _write_log(c, q, key, run_id, head[_EVENTS], size, body)
+    write_log(c, q, key, run_id, head[_EVENTS], size, body)
     if rows.message is not None:
         seq = head[_MESSAGES]
         if q.add_message(c, turn=turn, seq=seq, **rows.message).rowcount == 0:
             raise message_taken(str(rows.message["id"]))
-    return head, claimed, history
-
-
-def _joined(first: str, second: str) -> str:
-    return f"{first[:-1]},{second[1:]}"
+    return Accepting(head, claimed, history, superseded)
 
 
 def _history(c: Connection, q: Queries, key: ThreadKey, until: int) -> tuple[list[Any], list[Any]]:
@@ -225,11 +208,13 @@ def claim(c: Connection, q: Queries, key: ThreadKey, rows: ClaimRows, now: float
     record = run_from_row(q.start_run(c, **scope, run=run_id, began=now).fetchone())
     calls: list[Any] = []
     if record.attempt > 1 or record.episode > 1:
-        calls = q.open_calls(c, **scope, run=run_id).fetchall()
+        calls = q.open_calls(c, **scope, run=run_id, now=now).fetchall()
+    elif record.after is not None:
+        pending.replace_after(c, q, key, record.after, turn)
     # One small event, which only now can say the attempt.
     stamp(started.events, record)
     started = Log(started.events, body_of(started.events))
-    _write_log(c, q, key, run_id, head[_EVENTS], started.size, started.body)
+    write_log(c, q, key, run_id, head[_EVENTS], started.size, started.body)
     history = _history(c, q, key, turn) if head[_MESSAGES] <= SHORT else None
     return Taken(head, record, turn, calls, history, started)
 
@@ -250,11 +235,6 @@ def renew(
     return wish
 
 
-def release(c: Connection, q: Queries, key: ThreadKey, run_id: str, fence: int, now: float) -> None:
-    if q.release(c, **_scope(key), run=run_id, held=fence, now=now).rowcount == 0:
-        raise lease_lost(run_id)
-
-
 def append(c: Connection, q: Queries, key: ThreadKey, run_id: str, fence: int, log: Log) -> int:
     """Write a batch; the number of the thread's last event is returned."""
     size = log.size
@@ -262,7 +242,7 @@ def append(c: Connection, q: Queries, key: ThreadKey, run_id: str, fence: int, l
     if row is None:
         raise lease_lost(run_id)
     last: int = row[0]
-    _write_log(c, q, key, run_id, last, size, log.body)
+    write_log(c, q, key, run_id, last, size, log.body)
     return last
 
 
@@ -274,22 +254,25 @@ def commit(
     fence: int,
     rows: CommitRows,
     now: float,
-) -> tuple[int, str | None, bool]:
-    """Write a commit; returned are the last event's number, the cancel wish, and if more wait."""
+) -> tuple[int, str | None, bool, Log | None]:
+    """Write a commit: the last event's number, the cancel wish, if more wait, an event of ours."""
     scope = _scope(key)
     size = rows.log.size
     counted: Row = {
-        "run": run_id,
-        "held": fence,
         "n_events": size,
         "n_messages": 0 if rows.message is None else 1,
         "new_metadata": rows.thread_metadata,
     }
+    held: Row = {"run": run_id, "held": fence}
     end = rows.end
-    if end is None:
-        row = q.commit(c, **scope, **counted).fetchone()
+    if rows.suspend is not None:
+        row = pending.suspend(c, q, key, run_id, fence, rows.suspend, counted)
+    elif end is None:
+        row = q.commit(c, **scope, **held, **counted).fetchone()
     else:
-        row = q.settle(c, **scope, **counted, now=now, moved=end["end_finished_at"]).fetchone()
+        row = q.settle(
+            c, **scope, **held, **counted, now=now, moved=end["end_finished_at"]
+        ).fetchone()
     if row is None:
         raise lease_lost(run_id)
     last, seq, turn, wish, queued = row
@@ -302,7 +285,11 @@ def commit(
         changed = q.set_message_metadata(c, **scope, message=message_id, new_metadata=text)
         if changed.rowcount == 0:
             raise no_message(message_id)
-    _write_log(c, q, key, run_id, last, size, rows.log.body)
+    if rows.patch is not None:
+        q.set_run_patch(c, **scope, run=run_id, new_patch=rows.patch)
+    if rows.suspend is not None:
+        return _suspended(c, q, key, run_id, rows, (last, wish), now)
+    write_log(c, q, key, run_id, last, size, rows.log.body)
     if end is not None:
         # The head said that the run is the active one, and only a running one may end here.
         ended = q.end_run(c, **scope, run=run_id, new_metadata=rows.run_metadata, **end)
@@ -310,29 +297,24 @@ def commit(
             raise lease_lost(run_id)
     elif rows.run_metadata is not None:
         q.set_run_metadata(c, **scope, run=run_id, new_metadata=rows.run_metadata)
-    return last, wish, end is not None and queued > 0
+    return last, wish, end is not None and queued > 0, None
 
 
-def cancel(
-    c: Connection, q: Queries, key: ThreadKey, run_id: str, reason: str, end: RunEnd
-) -> tuple[int, Log] | None:
-    """Note the wish, or end a queued run: then its event and the event's number are returned."""
-    scope = _scope(key)
-    why = plain(reason)
-    head = q.ask_cancel(c, **scope, run=run_id, why=why).fetchone()
-    if head is None:
-        return None
-    if head[0] == run_id:
-        q.cancel_active(c, **scope, run=run_id, why=why)
-        return None
-    row = q.cancel_queued(
-        c, **scope, run=run_id, why=why, new_metadata=None, **end_values(end)
-    ).fetchone()
-    if row is None:
-        return None
-    metadata: Metadata = metadata_from_text(row[0])
-    events: list[Event] = [finished_event(end, metadata)]
-    log = Log(events, body_of(events))
-    last = q.leave_queue(c, **scope, moved=end.finished_at.timestamp()).fetchone()[0]
-    _write_log(c, q, key, run_id, last, 1, log.body)
-    return last, log
+def _suspended(
+    c: Connection,
+    q: Queries,
+    key: ThreadKey,
+    run_id: str,
+    rows: CommitRows,
+    told: tuple[int, str | None],
+    now: float,
+) -> tuple[int, str | None, bool, Log | None]:
+    (last, wish), log = told, rows.log
+    if rows.run_metadata is not None:
+        q.set_run_metadata(c, **_scope(key), run=run_id, new_metadata=rows.run_metadata)
+    queued = pending.queue_if_answered(c, q, key, run_id, now)
+    if queued is not None:
+        # One batch: nobody is to see it suspended.
+        log, last = Log([*log.events, *queued.events], joined(log.body, queued.body)), last + 1
+    write_log(c, q, key, run_id, last, log.size, log.body)
+    return last, wish, queued is not None, queued

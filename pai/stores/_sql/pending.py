@@ -1,0 +1,261 @@
+"""
+What a transaction does to a run that no worker holds: one plain function each.
+
+Each locks the thread's head first, as those in writes.py do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from pai.errors import CallsPending, ThreadNotFound
+from pai.protocol import (
+    INTERRUPTED,
+    CallOutcome,
+    CallRecord,
+    Decision,
+    Event,
+    RunEnd,
+    RunRecord,
+    ThreadKey,
+)
+from pai.stores._rules import (
+    SUPERSEDED,
+    again,
+    cancelled_end,
+    ended_calls,
+    finished_event,
+    lease_lost,
+    not_shown,
+    ruled,
+)
+from pai.stores._sql.log import Log, write_log
+from pai.stores._sql.queries import Queries
+from pai.stores._sql.rows import (
+    Row,
+    body_of,
+    call_from_row,
+    call_row,
+    end_values,
+    metadata_from_text,
+    plain,
+    run_from_row,
+)
+from pai.stores._sql.statement import Connection
+
+__all__ = (
+    "answer",
+    "calls",
+    "cancel",
+    "check_pending",
+    "place_of",
+    "queue_if_answered",
+    "release",
+    "replace_after",
+    "supersede",
+    "suspend",
+)
+
+
+def _scope(key: ThreadKey) -> Row:
+    return {"scope": key.partition, "thread": key.thread_id}
+
+
+def _told(events: list[Event]) -> Log:
+    return Log(events, body_of(events))
+
+
+def calls(c: Connection, q: Queries, key: ThreadKey, run_id: str, now: float) -> list[CallRecord]:
+    rows = q.open_calls(c, **_scope(key), run=run_id, now=now).fetchall()
+    return [call_from_row(row) for row in rows]
+
+
+def answer(
+    c: Connection,
+    q: Queries,
+    key: ThreadKey,
+    run_id: str,
+    decisions: Sequence[Decision],
+    request: str | None,
+    now: float,
+) -> tuple[RunRecord, int, Log | None]:
+    """Store answers; the run, and its event with its number, unless all were known."""
+    scope = _scope(key)
+    head = q.idle.lock(c, **scope).fetchone()
+    row = None if head is None else q.run(c, **scope, run=run_id).fetchone()
+    if row is None:
+        raise ThreadNotFound(key.thread_id)
+    run = run_from_row(row)
+    found = [call_from_row(row) for row in q.calls(c, **scope, run=run_id, now=now).fetchall()]
+    known = {call.call_id: call for call in found}
+    new: list[CallRecord] = []
+    for decision in decisions:
+        answered = ruled(known.get(decision.call_id), decision)
+        if answered is not None:
+            new.append(answered)
+    if not new:
+        return run, 0, None
+    for call in new:
+        q.put_call(c, **call_row(key, run_id, call))
+    if request is not None:
+        q.idle.set_request(c, **scope, run=run_id, new_request=request)
+    if run.status == "suspended":
+        q.idle.queue_run(c, **scope, run=run_id)
+        run = attrs.evolve(run, status="queued", attempt=0, episode=run.episode + 1)
+        last = q.idle.queue_again(c, **scope, now=now).fetchone()[0]
+    else:
+        last = q.idle.count_event(c, **scope).fetchone()[0]
+    log = _told([again([call.call_id for call in new])])
+    write_log(c, q, key, run_id, last, log.size, log.body)
+    return run, last, log
+
+
+def suspend(
+    c: Connection,
+    q: Queries,
+    key: ThreadKey,
+    run_id: str,
+    fence: int,
+    values: Row,
+    counted: Row,
+) -> Any:
+    """Stop the run; its head's row, as a commit returns it, or ``None`` if it is not ours."""
+    scope = _scope(key)
+    given = {**counted, "run": run_id, "held": fence, "expires_at": values["expires_at"]}
+    row = q.idle.suspend(c, **scope, **given).fetchone()
+    if row is not None:
+        q.idle.suspend_run(c, **scope, run=run_id, used=values["usage"], n_steps=values["steps"])
+    return row
+
+
+def queue_if_answered(
+    c: Connection, q: Queries, key: ThreadKey, run_id: str, now: float
+) -> Log | None:
+    """Queue a run again that was answered while it suspended: its event, which is counted."""
+    scope = _scope(key)
+    if q.idle.answered(c, **scope, run=run_id).fetchone() is None:
+        return None
+    q.idle.queue_run(c, **scope, run=run_id)
+    q.idle.queue_again(c, **scope, now=now)
+    return _told([again(None)])
+
+
+def release(
+    c: Connection, q: Queries, key: ThreadKey, run_id: str, fence: int, delay: float, now: float
+) -> tuple[int, Log]:
+    """Queue a run again; the number of the event, and the event."""
+    scope = _scope(key)
+    row = q.idle.release(c, **scope, run=run_id, held=fence, lease=delay, now=now).fetchone()
+    if row is None:
+        raise lease_lost(run_id)
+    q.idle.release_run(c, **scope, run=run_id)
+    log = _told([again(None)])
+    write_log(c, q, key, run_id, row[0], 1, log.body)
+    return row[0], log
+
+
+def cancel(
+    c: Connection, q: Queries, key: ThreadKey, run_id: str, reason: str, now: float
+) -> tuple[int, Log] | None:
+    """Note the wish, or end a run that nobody holds: its events and the last one's number."""
+    scope = _scope(key)
+    why = plain(reason)
+    head = q.ask_cancel(c, **scope, run=run_id, why=why).fetchone()
+    row = None if head is None else q.run(c, **scope, run=run_id).fetchone()
+    if row is None:
+        return None
+    run = run_from_row(row)
+    if run.status == "running":
+        q.cancel_active(c, **scope, run=run_id, why=why)
+        return None
+    if run.status not in ("queued", "suspended"):
+        return None
+    end = cancelled_end(reason, run.usage)
+    return _end_idle(c, q, key, run, head[0] == run_id, end, "interrupted", INTERRUPTED, now)
+
+
+def _end_idle(
+    c: Connection,
+    q: Queries,
+    key: ThreadKey,
+    run: RunRecord,
+    active: bool,
+    end: RunEnd,
+    outcome: CallOutcome,
+    error: str,
+    now: float,
+) -> tuple[int, Log]:
+    scope = _scope(key)
+    open_calls: list[CallRecord] = []
+    if active:
+        open_calls = calls(c, q, key, run.id, now)
+    records, events = ended_calls(open_calls, outcome, error)
+    for record in records:
+        q.put_call(c, **call_row(key, run.id, record))
+    row = q.end_idle(
+        c, **scope, run=run.id, why=plain(end.reason), new_metadata=None, **end_values(end)
+    ).fetchone()
+    events.append(finished_event(end, metadata_from_text(row[0])))
+    log = _told(events)
+    moved = end.finished_at.timestamp()
+    if active:
+        head = q.idle.leave_active(c, **scope, moved=moved, n_events=log.size, now=now).fetchone()
+    else:
+        head = q.leave_queue(c, **scope, moved=moved).fetchone()
+    write_log(c, q, key, run.id, head[0], log.size, log.body)
+    return head[0], log
+
+
+def check_pending(c: Connection, q: Queries, key: ThreadKey, active: str, now: float) -> None:
+    """
+    See that the thread's active run does not wait for answers.
+
+    Raises:
+        CallsPending: It does (R-3a).
+    """
+    scope = _scope(key)
+    run = run_from_row(q.run(c, **scope, run=active).fetchone())
+    if run.status == "suspended":
+        rows = q.waiting_calls(c, **scope, run=active, now=now).fetchall()
+        raise CallsPending([row[0] for row in rows])
+
+
+def supersede(c: Connection, q: Queries, key: ThreadKey, now: float) -> tuple[str, int, Log] | None:
+    """End the active run if it is suspended, its calls denied: its id, last number and events."""
+    scope = _scope(key)
+    head = q.idle.lock(c, **scope).fetchone()
+    if head is None or head[0] is None:
+        return None
+    run = run_from_row(q.run(c, **scope, run=head[0]).fetchone())
+    if run.status != "suspended":
+        return None
+    end = cancelled_end("superseded", run.usage)
+    return run.id, *_end_idle(c, q, key, run, True, end, "denied", SUPERSEDED, now)
+
+
+def place_of(c: Connection, q: Queries, key: ThreadKey, message_id: str) -> tuple[int, int]:
+    """
+    Turn and number of a message that the thread shows; empty is the beginning.
+
+    Raises:
+        InvalidInput: It shows none of this id.
+    """
+    if not message_id:
+        return 0, 0
+    row = q.idle.place(c, **_scope(key), message=message_id).fetchone()
+    if row is None:
+        raise not_shown(message_id)
+    return row[0], row[1]
+
+
+def replace_after(c: Connection, q: Queries, key: ThreadKey, after: str, turn: int) -> None:
+    """Mark what stands behind a message as replaced by the run of *turn*, if that still shows."""
+    scope = _scope(key)
+    place: Any = (0, 0)
+    if after:
+        place = q.idle.place(c, **scope, message=after).fetchone()
+    if place is not None:
+        q.idle.replace(c, **scope, own_turn=turn, at_turn=place[0], at_seq=place[1])
