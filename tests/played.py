@@ -50,6 +50,7 @@ async def play(
     identity: object = None,
     client_data: object = None,
     during: Callable[[Any], Any] | None = None,
+    options: Any = None,
 ) -> Played:
     """
     Play one run of the agent.
@@ -61,13 +62,14 @@ async def play(
         identity: Who it is for.
         client_data: What the client sends along.
         during: Awaited with the run's handle once it is accepted.
+        options: Options of the run.
     """
     errors: list[BaseException] = []
     app = create_pai(agents={"a": agent}, plugins=plugins, on_runtime_error=errors.append)
     with anyio.fail_after(20):
         async with app:
             return await play_on(
-                app.thread("a", identity=identity), content, errors, client_data, during
+                app.thread("a", identity=identity), content, errors, client_data, during, options
             )
 
 
@@ -77,12 +79,13 @@ async def play_on(
     errors: list[BaseException],
     client_data: object = None,
     during: Callable[[Any], Any] | None = None,
+    options: Any = None,
 ) -> Played:
     """Play one run on a thread."""
     if content is None:
-        run = await thread.trigger(client_data=client_data)
+        run = await thread.trigger(client_data=client_data, options=options)
     else:
-        run = await thread.send(content, client_data=client_data)
+        run = await thread.send(content, client_data=client_data, options=options)
     if during is not None:
         await during(run)
     events = [event async for event in run.events()]

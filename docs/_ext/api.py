@@ -28,7 +28,10 @@ ROOMS = {
     "pai.ports": "Ports",
 }
 # An object cannot say what it is itself.
-CONSTANTS = {"UNSET": "Nothing was said, where `None` is a value."}
+CONSTANTS = {
+    "NOT_REPAIRED": "What a function of *repair_tool_input* returns where it can't mend the input.",
+    "UNSET": "Nothing was said, where `None` is a value.",
+}
 
 
 class Dots:

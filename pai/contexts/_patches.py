@@ -8,32 +8,21 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from pai.definition import MetadataPatch
+from pai.definition import MetadataPatch, StopWhen, as_prompt_cache, option_faults
 from pai.errors import Fault, InvalidInput
 from pai.ports import ModelDriver, WrapTransport
-from pai.protocol import Message, ModelSettings, PromptCache, ProviderOptions, SystemMessage
+from pai.protocol import (
+    FirstStep,
+    Message,
+    ModelSettings,
+    PromptCache,
+    ProviderOptions,
+    SystemMessage,
+    ToolChoice,
+)
+from pai.schema import UNSET, Unset
 
 __all__ = ("UNSET", "RunPatch", "StepPatch", "Unset", "merged")
-
-
-class Unset:
-    """The type of :data:`UNSET`."""
-
-    def __repr__(self) -> str:
-        return "UNSET"
-
-    def __bool__(self) -> Literal[False]:
-        return False
-
-
-RETENTIONS: Final = ("none", "short", "long")
-
-UNSET: Final = Unset()
-"""Nothing was said; for places where ``None`` is a value (O-19)."""
-
-
-def _as_prompt_cache(value: object) -> Any:
-    return PromptCache(value) if value in ("none", "short", "long") else value
 
 
 # Not frozen: that costs a microsecond and more a patch, and hooks make one for each step.
@@ -71,21 +60,20 @@ class _Patch:
     run_metadata: MetadataPatch | Unset = UNSET
     thread_metadata: MetadataPatch | Unset = UNSET
     message_metadata: MetadataPatch | Unset = UNSET
-    tool_choice: object = UNSET
     prompt_cache: PromptCache | Literal["none", "short", "long"] | Unset = attrs.field(
-        default=UNSET, converter=_as_prompt_cache
+        default=UNSET, converter=as_prompt_cache
     )
     output: object = UNSET
     changes: Mapping[str, Any] = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        names, values = _FIELDS[type(self)]
+        names, values, checks = _FIELDS[type(self)]
         changes: dict[str, Any] = {}
         faults: list[Fault] = []
-        for name, value in zip(names, values(self), strict=True):
+        for name, value, check in zip(names, values(self), checks, strict=True):
             if value is not UNSET:
                 changes[name] = value
-                fault = _FAULTS[name](value)
+                fault = check(value)
                 if fault is not None:
                     faults.append(Fault(name, fault))
         if faults:
@@ -100,10 +88,14 @@ class RunPatch(_Patch):
 
     Args:
         max_steps: Model steps the episode may take.
+        stop_when: As the agent's field.
+        tool_choice: As the agent's field: for the first step of the run, unless ``FirstStep`` says
+            otherwise (O-21).
     """
 
     max_steps: int | Unset = UNSET
-    stop_when: object = UNSET
+    stop_when: StopWhen[Any] | Unset = UNSET
+    tool_choice: ToolChoice | FirstStep | Unset = UNSET
 
 
 @attrs.define(eq=False, kw_only=True, on_setattr=attrs.setters.NO_OP)
@@ -114,20 +106,15 @@ class StepPatch(_Patch):
     Args:
         wrap_transport: Wraps the driver's HTTP transport in this step (O-24), inside of what the
             agent and hooks further left wrap around it.
+        tool_choice: For this step alone, whichever it is.
     """
 
     wrap_transport: WrapTransport | Unset = UNSET
 
-
-def _fields(cls: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    names = tuple([field.name for field in attrs.fields(cls) if field.init])
-    return names, attrgetter(*names)
+    tool_choice: ToolChoice | Unset = UNSET
 
 
 _METADATA: Final = ("run_metadata", "thread_metadata", "message_metadata")
-_FIELDS: Final[dict[type, tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]]] = {
-    cls: _fields(cls) for cls in (RunPatch, StepPatch)
-}
 
 
 def _all(value: object, kind: type) -> bool:
@@ -168,22 +155,26 @@ def _names(value: object) -> str | None:
     return None if _all(value, str) else "expected a list of names"
 
 
-def _count(value: object) -> str | None:
-    if type(value) is int and value >= 1:
-        return None
-    return "expected a whole number of at least 1"
-
-
 def _metadata(value: object) -> str | None:
     if isinstance(value, MetadataPatch):
         return None
     return "expected MetadataPatch(private=..., public=...)"
 
 
-def _prompt_cache(value: object) -> str | None:
-    if isinstance(value, PromptCache) and value.retention in RETENTIONS:
-        return None
-    return "expected 'none', 'short', 'long' or PromptCache(retention, key)"
+def _option(name: str) -> Callable[[object], str | None]:
+    """The check that the agent's field of this name has."""
+
+    def check(value: object) -> str | None:
+        found = option_faults(name, value, "")
+        return "; ".join([str(fault).removeprefix(".") for fault in found]) or None
+
+    return check
+
+
+def _step_choice(value: object) -> str | None:
+    if isinstance(value, FirstStep):
+        return "is for one step: expected 'auto', 'none', 'required' or ToolName(name)"
+    return _option("tool_choice")(value)
 
 
 def _wrapper(value: object) -> str | None:
@@ -195,7 +186,8 @@ def _later(value: object) -> str | None:
 
 
 # What is wrong with the value of a field, as far as it can be told without the agent.
-_FAULTS: Final[dict[str, Callable[[object], str | None]]] = {
+_Check = Callable[[object], "str | None"]
+_FAULTS: Final[dict[str, _Check]] = {
     "model": _model,
     "model_settings": _settings,
     "provider_options": _options,
@@ -203,11 +195,23 @@ _FAULTS: Final[dict[str, Callable[[object], str | None]]] = {
     "messages": _messages,
     "tools": _names,
     "provider_tools": _names,
-    "max_steps": _count,
     **dict.fromkeys(_METADATA, _metadata),
-    "prompt_cache": _prompt_cache,
-    **dict.fromkeys(("tool_choice", "output", "stop_when"), _later),
+    **{name: _option(name) for name in ("max_steps", "prompt_cache", "stop_when", "tool_choice")},
     "wrap_transport": _wrapper,
+    "output": _later,
+}
+
+
+def _fields(
+    cls: type, **own: _Check
+) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], tuple[_Check, ...]]:
+    names = tuple([field.name for field in attrs.fields(cls) if field.init])
+    return names, attrgetter(*names), tuple([{**_FAULTS, **own}[name] for name in names])
+
+
+_FIELDS: Final = {
+    RunPatch: _fields(RunPatch),
+    StepPatch: _fields(StepPatch, tool_choice=_step_choice),
 }
 
 

@@ -16,19 +16,44 @@ from pai.definition._commands import (
     define_command,
 )
 from pai.definition._instructions import Instructions
+from pai.definition._loop_options import (
+    DISCOVERY_TOOL,
+    LazyTools,
+    LoopOptions,
+    as_prompt_cache,
+    choice_names,
+    option_faults,
+)
 from pai.definition._metadata import EMPTY_METADATA, MetadataPatch, MetadataSchemas
+from pai.definition._repair import NOT_REPAIRED, NotRepaired, RepairToolInput, ToolRepair
 from pai.definition._request_options import RequestOptions
+from pai.definition._run_options import RunOptions, run_options
 from pai.definition._selection import ModelSelection, ModelSource
 from pai.definition._signal import Signal
+from pai.definition._stop import (
+    AllOf,
+    AnyOf,
+    LoopState,
+    Price,
+    StopStrategy,
+    StopWhen,
+    budget,
+    step_limit,
+    until_finish_reason,
+)
 from pai.definition._tool_context import Capabilities, ToolContext, ToolHost
 from pai.definition._tool_makers import define_tool, tool
 from pai.definition._tools import AgentToolConfig, ToolDefinition
 
 __all__ = (
+    "DISCOVERY_TOOL",
     "EMPTY_METADATA",
+    "NOT_REPAIRED",
     "AgentBehaviorInput",
     "AgentDefinition",
     "AgentToolConfig",
+    "AllOf",
+    "AnyOf",
     "Capabilities",
     "Capability",
     "CommandContext",
@@ -36,21 +61,38 @@ __all__ = (
     "CommandHost",
     "ContextInput",
     "Instructions",
+    "LazyTools",
+    "LoopOptions",
+    "LoopState",
     "MetadataPatch",
     "MetadataSchemas",
     "ModelSelection",
     "ModelSource",
+    "NotRepaired",
     "ObservedCall",
     "ObservedOutput",
     "ObservedTool",
+    "Price",
+    "RepairToolInput",
     "RequestOptions",
+    "RunOptions",
     "Signal",
+    "StopStrategy",
+    "StopWhen",
     "ToolContext",
     "ToolDefinition",
     "ToolHost",
+    "ToolRepair",
+    "as_prompt_cache",
+    "budget",
+    "choice_names",
     "define_agent",
     "define_capability",
     "define_command",
     "define_tool",
+    "option_faults",
+    "run_options",
+    "step_limit",
     "tool",
+    "until_finish_reason",
 )

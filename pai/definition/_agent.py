@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, overload
 
 import attrs
 
@@ -14,6 +14,14 @@ from pai.definition._capabilities import Capability, fold_capabilities
 from pai.definition._checks import LATER, LATER_OPTION, arity_faults, compiled, text_faults
 from pai.definition._commands import CommandDefinition
 from pai.definition._instructions import Instructions, instruction_faults
+from pai.definition._loop_options import (
+    DEFAULT_RETRY,
+    LazyTools,
+    LoopOptions,
+    as_prompt_cache,
+    choice_names,
+    option_faults,
+)
 from pai.definition._manifest import contract, manifest, public_contract
 from pai.definition._metadata import MetadataSchemas, metadata_faults
 from pai.definition._names import name_faults
@@ -23,8 +31,10 @@ from pai.definition._registration import (
     registered_hosted,
     registered_tools,
 )
+from pai.definition._repair import RepairToolInput
 from pai.definition._request_options import RequestFunction
 from pai.definition._selection import ModelSource, model_faults
+from pai.definition._stop import StopWhen
 from pai.definition._tools import AgentToolConfig, ToolDefinition
 from pai.errors import (
     CapabilityBindingError,
@@ -34,7 +44,7 @@ from pai.errors import (
     UnknownOptionError,
 )
 from pai.ports import WrapTransport
-from pai.protocol import ProviderTool, ToolSpec
+from pai.protocol import FirstStep, PromptCache, ProviderTool, Retry, ToolChoice, ToolSpec
 from pai.schema import JsonObject, Schema
 
 __all__ = ("AgentDefinition", "define_agent")
@@ -55,6 +65,7 @@ class AgentDefinition(Generic[ContextT]):
         public_contract: What a typed client may be made from (A-MAN-2).
         capabilities: Needed capabilities by id (A-CAP-1).
         tools: The tools by the name the model sees.
+        loop: What steers the loop of its runs.
     """
 
     name: str
@@ -75,6 +86,7 @@ class AgentDefinition(Generic[ContextT]):
     max_steps: int
     request: RequestFunction[ContextT] | None
     wrap_transport: WrapTransport | None
+    loop: LoopOptions[ContextT]
     capabilities: Mapping[str, Capability[Any]]
     specs: tuple[ToolSpec, ...] = attrs.field(repr=False)
     """The tools as models are told of them: one tuple for good, so that drivers can keep its form."""
@@ -105,6 +117,11 @@ class AgentDefinition(Generic[ContextT]):
     def public_contract(self) -> JsonObject:
         return public_contract(self.contract)
 
+    @cached_property
+    def choosable(self) -> frozenset[str]:
+        """What a tool choice may name."""
+        return frozenset([*self.tools, *[tool.name for tool in self.provider_tools.values()]])
+
     def _plain_tools(self) -> dict[str, ToolDefinition[Any]]:
         return {key: item.tool for key, item in self.tools.items()}
 
@@ -114,17 +131,12 @@ _LATER_FIELDS = {
     "outputs": LATER_OPTION,
     "thread_titles": LATER,
     "reasoning_summary": LATER,
-    "stop_when": LATER_OPTION,
-    "tool_choice": LATER_OPTION,
-    "tool_execution": LATER_OPTION,
-    "max_parallel_tools": LATER_OPTION,
-    "retry": LATER_OPTION,
-    "prompt_cache": LATER_OPTION,
-    "repair_tool_input": LATER_OPTION,
-    "lazy_tools": LATER_OPTION,
     "compatible": LATER,
 }
 """Fields that are named already and refused until they do something."""
+
+_NEVER_NONE = frozenset({"max_steps", "tool_execution", "repair_tool_input"})
+"""Options of the loop that always have a value."""
 
 _ELSEWHERE = {
     "middleware": "is no field: hooks of a lifecycle plugin do it",
@@ -156,6 +168,14 @@ def define_agent(
     max_steps: int = 10,
     request: RequestFunction[None] | None = None,
     wrap_transport: WrapTransport | None = None,
+    stop_when: StopWhen[None] | None = None,
+    tool_choice: ToolChoice | FirstStep | None = None,
+    tool_execution: Literal["parallel", "sequential"] = "parallel",
+    max_parallel_tools: int | None = None,
+    retry: Retry | None = DEFAULT_RETRY,
+    prompt_cache: PromptCache | Literal["none", "short", "long"] | None = None,
+    repair_tool_input: bool | RepairToolInput[None] = True,
+    lazy_tools: LazyTools | None = None,
 ) -> AgentDefinition[None]: ...
 @overload
 def define_agent(
@@ -178,6 +198,14 @@ def define_agent(
     max_steps: int = 10,
     request: RequestFunction[ContextT] | None = None,
     wrap_transport: WrapTransport | None = None,
+    stop_when: StopWhen[ContextT] | None = None,
+    tool_choice: ToolChoice | FirstStep | None = None,
+    tool_execution: Literal["parallel", "sequential"] = "parallel",
+    max_parallel_tools: int | None = None,
+    retry: Retry | None = DEFAULT_RETRY,
+    prompt_cache: PromptCache | Literal["none", "short", "long"] | None = None,
+    repair_tool_input: bool | RepairToolInput[ContextT] = True,
+    lazy_tools: LazyTools | None = None,
 ) -> AgentDefinition[ContextT]: ...
 @overload
 def define_agent(
@@ -200,6 +228,14 @@ def define_agent(
     max_steps: int = 10,
     request: RequestFunction[ContextT] | None = None,
     wrap_transport: WrapTransport | None = None,
+    stop_when: StopWhen[ContextT] | None = None,
+    tool_choice: ToolChoice | FirstStep | None = None,
+    tool_execution: Literal["parallel", "sequential"] = "parallel",
+    max_parallel_tools: int | None = None,
+    retry: Retry | None = DEFAULT_RETRY,
+    prompt_cache: PromptCache | Literal["none", "short", "long"] | None = None,
+    repair_tool_input: bool | RepairToolInput[ContextT] = True,
+    lazy_tools: LazyTools | None = None,
 ) -> AgentDefinition[ContextT]: ...
 
 
@@ -223,6 +259,14 @@ def define_agent(
     max_steps: int = 10,
     request: RequestFunction[Any] | None = None,
     wrap_transport: WrapTransport | None = None,
+    stop_when: StopWhen[Any] | None = None,
+    tool_choice: ToolChoice | FirstStep | None = None,
+    tool_execution: Literal["parallel", "sequential"] = "parallel",
+    max_parallel_tools: int | None = None,
+    retry: Retry | None = DEFAULT_RETRY,
+    prompt_cache: PromptCache | Literal["none", "short", "long"] | None = None,
+    repair_tool_input: bool | RepairToolInput[Any] = True,
+    lazy_tools: LazyTools | None = None,
     **unknown: object,
 ) -> AgentDefinition[Any]:
     """
@@ -250,6 +294,18 @@ def define_agent(
             :class:`AgentBehaviorInput`, asked once an episode and again after a takeover (O-15).
         wrap_transport: Wraps the HTTP transport of the model's driver (O-24), outermost: a function
             from one transport to another.
+        stop_when: Ends the run after a step that it is true for (O-2): ``step_limit()``,
+            ``until_finish_reason()``, ``budget()``, a function, joined by ``|`` and ``&``.
+        tool_choice: ``"auto"``, ``"none"``, ``"required"`` or ``ToolName(name)``; the last two hold
+            in the first step of a run only, unless ``FirstStep`` says otherwise (O-21).
+        tool_execution: Whether the calls of a step run side by side or one after another (O-22).
+        max_parallel_tools: Calls of a step that may run at once.
+        retry: How often a model is asked again that failed before it said anything; ``None``:
+            never (O-17).
+        prompt_cache: A wish for the provider's prompt cache (O-12).
+        repair_tool_input: Whether input that does not fit is converted, or a function that mends
+            it (O-14).
+        lazy_tools: How lazy tools are told of before they are discovered (O-6).
         **unknown: Fields that are refused by name: those that come later, and those nobody knows.
 
     Raises:
@@ -262,8 +318,21 @@ def define_agent(
     faults += text_faults(version, "version", "expected a text such as '1.4.0'")
     faults += model_faults(model, "model")
     faults += instruction_faults(instructions, "instructions")
-    if type(max_steps) is not int or max_steps < 1:
-        faults.append(Fault("max_steps", "expected a whole number of at least 1"))
+    # As whoever has no type checker may have given them.
+    loop: dict[str, Any] = {
+        "max_steps": max_steps,
+        "stop_when": stop_when,
+        "tool_choice": tool_choice,
+        "tool_execution": tool_execution,
+        "max_parallel_tools": max_parallel_tools,
+        "retry": retry,
+        "prompt_cache": as_prompt_cache(prompt_cache),
+        "repair_tool_input": repair_tool_input,
+        "lazy_tools": lazy_tools or LazyTools(),
+    }
+    for field, value in loop.items():
+        if value is not None or field in _NEVER_NONE:
+            faults += option_faults(field, value)
     faults += arity_faults(runtime_context, "runtime_context")
     faults += arity_faults(request, "request")
     faults += arity_faults(wrap_transport, "wrap_transport")
@@ -272,6 +341,11 @@ def define_agent(
     data_schemas = registered_data(ui_data, faults)
     configs = registered_tools(tools, runtime_context, faults)
     hosted = registered_hosted(provider_tools, configs, faults)
+    faults += [
+        Fault("tool_choice", f"the agent declares no tool named {chosen!r}")
+        for chosen in choice_names(tool_choice)
+        if chosen not in configs and chosen not in [tool.name for tool in hosted.values()]
+    ]
     known_commands = registered_commands(commands, run_metadata, faults)
     metadata = _bag_faults(run_metadata, thread_metadata, message_metadata)
     capabilities, clashes = fold_capabilities(
@@ -298,6 +372,7 @@ def define_agent(
         max_steps=max_steps,
         request=request,
         wrap_transport=wrap_transport,
+        loop=LoopOptions(**loop),
         capabilities=MappingProxyType(capabilities),
         specs=tuple([item.tool.spec(key) for key, item in configs.items()]),
     )
@@ -308,7 +383,7 @@ def _unknown_faults(unknown: Mapping[str, object]) -> tuple[list[Fault], list[Fa
     later = [
         Fault(field, _LATER_FIELDS[field])
         for field, value in unknown.items()
-        if field in _LATER_FIELDS and not _says_nothing(field, value)
+        if field in _LATER_FIELDS and value is not None and value is not False
     ]
     strangers = [
         Fault(field, _ELSEWHERE.get(field, "is no field of an agent"))
@@ -316,11 +391,6 @@ def _unknown_faults(unknown: Mapping[str, object]) -> tuple[list[Fault], list[Fa
         if field not in _LATER_FIELDS
     ]
     return later, strangers
-
-
-def _says_nothing(field: str, value: object) -> bool:
-    """Whether *value* asks for what is done anyway."""
-    return value is None or value is False or (field == "tool_execution" and value == "parallel")
 
 
 def _bag_faults(run: object, thread: object, message: object) -> list[Fault]:

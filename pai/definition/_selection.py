@@ -14,7 +14,13 @@ from pai.ports import ModelDriver
 from pai.protocol import ModelSettings, ProviderOptions
 from pai.schema import compile_schema
 
-__all__ = ("ModelSelection", "ModelSource", "model_faults")
+__all__ = (
+    "ModelSelection",
+    "ModelSource",
+    "model_faults",
+    "model_name_faults",
+    "settings_faults",
+)
 
 ContextT = TypeVar("ContextT")
 
@@ -52,7 +58,7 @@ def model_faults(model: object, at: str) -> list[Fault]:
     if isinstance(model, ModelSelection):
         return _selection_faults(model, at)
     if _is_model(model):
-        return _name_faults(model, at) if isinstance(model, str) else []
+        return model_name_faults(model, at) if isinstance(model, str) else []
     if callable(model) and not isinstance(model, type):
         return arity_faults(model, at)
     return [
@@ -69,7 +75,8 @@ def _kind(model: object) -> str:
     return f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
 
 
-def _name_faults(model: str, at: str) -> list[Fault]:
+def model_name_faults(model: str, at: str) -> list[Fault]:
+    """Faults of a name, as far as they show without looking it up."""
     provider, colon, rest = model.partition(":")
     if model == "demo" or (colon and provider and rest.strip() and model == model.strip()):
         return []
@@ -79,16 +86,17 @@ def _name_faults(model: str, at: str) -> list[Fault]:
 def _selection_faults(selection: ModelSelection, at: str) -> list[Fault]:
     faults = []
     if isinstance(selection.model, str):
-        faults += _name_faults(selection.model, f"{at}.model")
+        faults += model_name_faults(selection.model, f"{at}.model")
     elif not _is_model(selection.model):
         faults.append(
             Fault(f"{at}.model", f"expected a name or a driver, got {_kind(selection.model)}")
         )
-    faults += _settings_faults(selection.model_settings, f"{at}.model_settings")
+    faults += settings_faults(selection.model_settings, f"{at}.model_settings")
     return faults + provider_options_faults(selection.provider_options, f"{at}.provider_options")
 
 
-def _settings_faults(settings: object, at: str) -> list[Fault]:
+def settings_faults(settings: object, at: str) -> list[Fault]:
+    """Faults of model settings."""
     if not isinstance(settings, ModelSettings):
         return [Fault(at, f"expected ModelSettings, got {type(settings).__name__}")]
     names = [field.name for field in attrs.fields(ModelSettings)]

@@ -10,13 +10,20 @@ import anyio
 import anyio.lowlevel
 
 from pai.contexts import RunContext, RunPatch
-from pai.definition import EMPTY_METADATA, MetadataPatch, ModelSelection, Signal
+from pai.definition import (
+    EMPTY_METADATA,
+    LoopOptions,
+    MetadataPatch,
+    ModelSelection,
+    RunOptions,
+    Signal,
+)
 from pai.errors import PluginError
 from pai.loop._agent import BoundAgent
 from pai.loop._draft import Draft
 from pai.loop._journal import Journal
 from pai.ports import ModelDriver, Transport
-from pai.protocol import CallRecord, Claimed, Commit, Committed, Message, Usage
+from pai.protocol import CallRecord, Claimed, Commit, Committed, FinishReason, Message, Usage
 
 __all__ = ("Episode", "Report")
 
@@ -30,16 +37,20 @@ class Episode:
 
     Attributes:
         draft: The assistant message of the present step.
+        finish_reason: How the last step finished.
         held: What the next commit takes along.
         broken: A hook failed in code that may have hidden it.
+        loop: What steers the loop.
         message_patch: What ``prepare_run`` says of the metadata of each message.
         open_calls: Calls that are committed and have not settled.
+        options: The options of the call, if it had some.
     """
 
     __slots__ = (
-        "_history", "_rewriting", "agent", "broken", "call_ids", "claimed", "context", "draft", "held",
-        "history_length", "journal", "loop_thread", "message_patch", "open_calls", "patch",
-        "report", "resolve", "selection", "signal", "tool_limiter", "transport", "usage",
+        "_history", "_rewriting", "agent", "broken", "call_ids", "claimed", "context", "draft",
+        "finish_reason", "held", "history_length", "journal", "loop", "loop_thread",
+        "message_patch", "open_calls", "options", "patch", "report", "resolve", "selection",
+        "signal", "tool_limiter", "transport", "usage",
     )  # fmt: skip
 
     context: RunContext[Any]
@@ -68,6 +79,9 @@ class Episode:
         self.selection: ModelSelection | None = None
         self.transport: Transport | None = None
         self.usage = Usage()
+        self.finish_reason: FinishReason = "other"
+        self.loop: LoopOptions[Any] = agent.definition.loop
+        self.options: RunOptions | None = None
         self.call_ids: set[str] = set()
         self.open_calls: dict[str, CallRecord] = {}
         self.held = Commit()

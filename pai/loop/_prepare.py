@@ -15,7 +15,7 @@ from pai.contexts import (
     merged,
     renew,
 )
-from pai.definition import AgentBehaviorInput, ContextInput
+from pai.definition import AgentBehaviorInput, ContextInput, choice_names
 from pai.errors import DefinitionError, Fault, InvalidInput
 from pai.lifecycle import Hook, broken_hook, next_answer, wrong_answer
 from pai.loop._episode import Episode
@@ -166,7 +166,8 @@ def take_patch(episode: Episode, hook: Hook, patch: RunPatch | StepPatch) -> Non
 
 _LOOKED_AT = frozenset(
     {
-        "model", "tools", "provider_tools", "run_metadata", "thread_metadata", "message_metadata",
+        "model", "tools", "provider_tools", "tool_choice", "run_metadata", "thread_metadata",
+        "message_metadata",
     }
 )  # fmt: skip
 
@@ -182,6 +183,9 @@ def _check(episode: Episode, patch: RunPatch | StepPatch) -> None:
         for name in changes.get(field, ()):
             if name not in known:
                 faults.append(Fault(f"{field}.{name}", "the agent declares no tool of this name"))
+    for name in choice_names(changes.get("tool_choice")):
+        if name not in definition.choosable:
+            faults.append(Fault("tool_choice", f"the agent declares no tool named {name!r}"))
     if faults:
         raise InvalidInput(faults, subject=type(patch).__name__)
     if "model" in changes:

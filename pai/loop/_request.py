@@ -15,6 +15,7 @@ from pai.loop._agent import as_instructions
 from pai.loop._episode import Episode
 from pai.loop._history import repaired
 from pai.loop._prepare import behavior_input, take_patch
+from pai.loop._tool_choice import choice_of, fitting
 from pai.loop._transport import find_transport, wrapped
 from pai.ports import ModelDriver, ModelRequest
 from pai.protocol import SystemMessage, ToolSpec
@@ -26,18 +27,26 @@ async def select_model(episode: Episode) -> ModelSelection:
     """The episode's model: the patch's, else the agent's, resolved at most once (A-MODEL-4)."""
     if episode.selection is not None:
         return episode.selection
-    patch = episode.patch
+    patch, options = episode.patch, episode.options
     source: Any = episode.agent.definition.model
     if patch is not None and not isinstance(patch.model, Unset):
         # A function is not asked; what a selection says besides the model stays.
         kept = source if isinstance(source, ModelSelection) else ModelSelection(patch.model)
         selection = attrs.evolve(kept, model=patch.model)
+    elif options is not None and options.model is not None:
+        kept = source if isinstance(source, ModelSelection) else ModelSelection(options.model)
+        selection = attrs.evolve(kept, model=options.model)
     else:
         if not isinstance(source, (str, ModelSelection)) and not hasattr(source, "stream"):
             source = source(behavior_input(episode))
             if inspect.isawaitable(source):
                 source = await source
         selection = source if isinstance(source, ModelSelection) else ModelSelection(source)
+    if options is not None:
+        if options.model_settings is not None:
+            selection = attrs.evolve(selection, model_settings=options.model_settings)
+        if options.provider_options is not None:
+            selection = attrs.evolve(selection, provider_options=options.provider_options)
     if patch is not None:
         if not isinstance(patch.model_settings, Unset):
             selection = attrs.evolve(selection, model_settings=patch.model_settings)
@@ -105,16 +114,18 @@ async def build_request(
     if model is not None:
         return ModelRequest(model, tuple(messages), provider_tools=provider_tools)
     selection = await select_model(episode)
+    instructions = await write_instructions(episode)
+    tools = await offered_tools(episode)
     return ModelRequest(
         selection.model,
         tuple(messages),
-        await write_instructions(episode),
-        await offered_tools(episode),
+        instructions,
+        tools,
         provider_tools,
-        None,
+        choice_of(episode, tools, provider_tools),
         selection.model_settings,
         selection.provider_options,
-        prompt_cache=None if patch is None else patch.prompt_cache or None,  # type: ignore[arg-type]  # a literal is converted
+        prompt_cache=episode.loop.prompt_cache,
         capabilities=episode.agent.bindings,
         metadata=episode.claimed.run.request.get("metadata") or {},  # type: ignore[arg-type]  # an object, or absent
         transport=await find_transport(episode),
@@ -132,6 +143,8 @@ async def prepare_step(episode: Episode, step: StepContext[Any]) -> Respond | No
             raise wrong_answer(hook, answer, "None, StepPatch or Respond")
         take_patch(episode, hook, answer)
         renew(step, request=_patched(episode, step.request, answer))
+    if step.request.tool_choice is not None:
+        renew(step, request=fitting(step.request))
     return None
 
 

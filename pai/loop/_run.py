@@ -6,9 +6,10 @@ from typing import Any
 
 import anyio
 
-from pai.contexts import UNSET, Respond, StepContext
+from pai.contexts import Respond, StepContext
 from pai.errors import LeaseLost
 from pai.lifecycle import is_stray
+from pai.loop._control import steer
 from pai.loop._episode import Episode
 from pai.loop._metadata import new_draft
 from pai.loop._observe import observe
@@ -16,6 +17,7 @@ from pai.loop._prepare import build_context, check_contexts, prepare_run
 from pai.loop._request import build_request, prepare_step
 from pai.loop._settle import end_of, failure, settle, tell_end
 from pai.loop._step import model_step
+from pai.loop._stop import stop_reason
 from pai.loop._synthetic import synthetic
 from pai.loop._takeover import MOST_TAKEOVERS, finish_step, settle_cut_off, take_over
 from pai.protocol import RunEnd, part_from_json
@@ -63,6 +65,7 @@ async def _work(episode: Episode) -> RunEnd:
             return await _give_up(episode)
     await _begin(episode)
     respond = _answered_already(episode) or await prepare_run(episode)
+    steer(episode)
     await episode.go_on()
     await episode.flush()
     await finish_step(episode)
@@ -126,14 +129,12 @@ async def _respond(episode: Episode, step: StepContext[Any], respond: Respond) -
 
 
 async def _loop(episode: Episode) -> RunEnd:
-    """Steps, until the model calls no more tools."""
+    """Steps, until the model calls no more tools, or there is a reason to stop (O-2)."""
     check_contexts(episode)
-    limit = episode.agent.definition.max_steps
-    patch = episode.patch
-    if patch is not None and patch.max_steps is not UNSET:
-        limit = patch.max_steps  # type: ignore[assignment]  # it is set
     context = episode.context
-    for index in range(_next_step(episode), limit):
+    for index in range(_next_step(episode), episode.loop.max_steps):
+        if index and (reason := await stop_reason(episode, index)):
+            return await settle(episode, end_of(episode, "completed", stop_reason=reason))
         if episode.draft.index != index:
             new_draft(episode, index)
         step = StepContext(context, index, await build_request(episode), episode.usage)

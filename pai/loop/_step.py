@@ -62,6 +62,7 @@ async def model_step(
     await episode.go_on()
     finish = assembly.finish
     assert finish is not None
+    episode.finish_reason = finish.reason
     truncated = finish.reason in _CUT_OFF and bool(assembly.calls)
     planned: list[PlannedCall] = []
     if not truncated:

@@ -19,6 +19,7 @@ from pai.protocol import (
     CallError,
     CallRecord,
     Commit,
+    StepFinished,
     StepReset,
     ToolCall,
     ToolCallPart,
@@ -44,7 +45,11 @@ async def take_over(episode: Episode) -> None:
     if own:
         draft = episode.draft = Draft.of(own[-1], len(own) - 1)
         before = claimed.batch.first - 1
-        draft.recover(await episode.journal.last_step(before))
+        events = await episode.journal.last_step(before)
+        draft.recover(events)
+        for event in events:
+            if isinstance(event, StepFinished):
+                episode.finish_reason = event.reason
         episode.usage = await episode.journal.used_before(before)
 
 

@@ -10,12 +10,14 @@ import attrs
 from pai.schema import JsonObject, JsonValue
 
 __all__ = (
+    "FirstStep",
     "ModelSettings",
     "PromptCache",
     "ProviderOptions",
     "ProviderTool",
     "Reasoning",
     "ReasoningLevel",
+    "Retry",
     "SystemMessage",
     "ToolChoice",
     "ToolName",
@@ -93,6 +95,35 @@ class ToolName:
 
 
 ToolChoice = Literal["auto", "none", "required"] | ToolName
+
+
+@attrs.frozen
+class FirstStep:
+    """
+    A tool choice for the first step of a run.
+
+    Args:
+        choice: What holds in the first step.
+        then: What holds in the steps after it; ``None`` leaves it to the provider. With
+            ``"required"`` or a name here the model can never just answer: only a limit ends the run.
+    """
+
+    choice: ToolChoice
+    then: ToolChoice | None = None
+
+
+@attrs.frozen
+class Retry:
+    """
+    How often a model is asked again that failed before it said anything (O-17).
+
+    Args:
+        max_retries: Further attempts for each model call.
+        max_wait: Seconds that one wait may take; a provider that asks for more is not waited for.
+    """
+
+    max_retries: int = 2
+    max_wait: float = 60.0
 
 
 @attrs.frozen(eq=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from pai.definition import AgentDefinition
+from pai.definition import AgentDefinition, RunOptions
 from pai.errors import Fault, PaiError, UnknownOptionError
 from pai.runtime._core import ErrorHandler
 from pai.runtime._pai import create_pai
@@ -23,6 +23,7 @@ async def run_once(
     *,
     identity: object = None,
     client_data: object = None,
+    options: RunOptions | Mapping[str, object] | None = None,
     capabilities: Mapping[str, object] | None = None,
     plugins: Sequence[object] | Mapping[str, object] | None = (),
     on_runtime_error: ErrorHandler | None = None,
@@ -36,6 +37,7 @@ async def run_once(
         content: The user's message; ``None`` triggers the run without one.
         identity: Who it is for.
         client_data: What the client sent along.
+        options: Options of the run; a mapping has their JSON form.
         capabilities: Bindings by id.
         plugins: As in :func:`create_pai`; no installed one is loaded unless it is asked for.
         on_runtime_error: Takes every error whole.
@@ -45,7 +47,7 @@ async def run_once(
         DefinitionError: The agent's lifecycle or the bindings are wrong.
         InvalidInput: The message, the identity or the client data does not fit.
     """
-    later = {"messages", "options", "output"}
+    later = {"messages", "output"}
     strangers = [
         Fault(name, "is not available yet: it comes with the run options"
               if name in later else "is no option of run_once")
@@ -63,9 +65,9 @@ async def run_once(
     async with app:
         thread = app.thread(agent.name, identity=identity)
         if content is None:
-            run = await thread.trigger(client_data=client_data)
+            run = await thread.trigger(options=options, client_data=client_data)
         else:
-            run = await thread.send(content, client_data=client_data)
+            run = await thread.send(content, options=options, client_data=client_data)
         return await run.result()
 
 

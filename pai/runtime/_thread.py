@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import attrs
 
 from pai.contexts import AsideItem, Respond
-from pai.definition import EMPTY_METADATA
+from pai.definition import EMPTY_METADATA, RunOptions
 from pai.errors import Fault, InvalidInput, StoreError, ThreadNotFound, UnknownOptionError
 from pai.lifecycle import broken_hook, next_answer, wrong_answer
 from pai.loop import BoundAgent, asked_aside
@@ -32,6 +32,7 @@ from pai.protocol import (
 )
 from pai.runtime._event_stream import EventStream
 from pai.runtime._limits import Limits, message_faults
+from pai.runtime._options import stored_options
 from pai.runtime._records import RecordSource
 from pai.runtime._run_handle import RunHandle
 from pai.runtime._state import thread_state
@@ -46,7 +47,6 @@ Content = str | TextPart | FilePart | DataPart | Sequence[str | TextPart | FileP
 """A user's message: text, or parts."""
 
 _LATER = {
-    "options": "is not available yet: it comes with the run options",
     "client_tools": "is not available yet: it comes with durable suspension",
 }
 
@@ -83,6 +83,7 @@ class ThreadHandle:
         content: Content,
         *,
         run_id: str | None = None,
+        options: RunOptions | Mapping[str, object] | None = None,
         client_data: object = None,
         metadata: Mapping[str, object] | None = None,
         when_busy: Literal["queue", "reject"] = "queue",
@@ -94,6 +95,7 @@ class ThreadHandle:
         Args:
             content: Text, or parts.
             run_id: The run's id; the same id with the same request is the same run (O-18).
+            options: Options of this run; a mapping has their JSON form.
             client_data: What the agent's ``client_data`` describes: untrusted.
             metadata: For observability only: hooks see it, no provider does (O-9).
             when_busy: ``"reject"`` raises if the thread has a run already (R-2).
@@ -120,13 +122,14 @@ class ThreadHandle:
         if self._agent.chains.accept_message:
             message, respond = await self._accepted(message)
         return await self._accept(
-            "send", run_id, given, message, respond, client_data, metadata, when_busy
+            "send", run_id, given, message, respond, options, client_data, metadata, when_busy
         )
 
     async def trigger(
         self,
         *,
         run_id: str | None = None,
+        options: RunOptions | Mapping[str, object] | None = None,
         client_data: object = None,
         metadata: Mapping[str, object] | None = None,
         when_busy: Literal["queue", "reject"] = "queue",
@@ -136,7 +139,7 @@ class ThreadHandle:
         _refuse(unknown)
         run_id, given = _run_id(run_id)
         return await self._accept(
-            "trigger", run_id, given, None, None, client_data, metadata, when_busy
+            "trigger", run_id, given, None, None, options, client_data, metadata, when_busy
         )
 
     async def run(self, run_id: str) -> RunHandle:
@@ -284,6 +287,7 @@ class ThreadHandle:
         given: bool,
         message: Message | None,
         respond: Respond | None,
+        options: RunOptions | Mapping[str, object] | None,
         client_data: object,
         metadata: Mapping[str, object] | None,
         when_busy: Literal["queue", "reject"],
@@ -298,6 +302,10 @@ class ThreadHandle:
             raise StoreError("the runtime is not open: use it in `async with create_pai(...)`")
         definition = agent.definition
         request = self._request(respond, client_data, metadata)
+        parent: str | None = None
+        if (taken := stored_options(agent, options)) is not None:
+            parent = taken[0].parent_run_id
+            request["options"] = taken[1]
         now = message.created_at if message is not None else datetime.now(UTC)
         thread = ThreadRecord(key, agent.key, self._initial(definition.thread_metadata), now, now)
         run = RunRecord(
@@ -310,6 +318,7 @@ class ThreadHandle:
             _digest(operation, request, message) if given else "",
             now,
             self._initial(definition.run_metadata),
+            parent_run_id=parent,
         )
         view = message_view(message) if message is not None else None
         accepted = await core.store.accept(
@@ -321,6 +330,7 @@ class ThreadHandle:
                     operation,
                     view,
                     run.metadata.shown(),
+                    parent,
                     created_at=now,
                     thread_id=key.thread_id,
                     thread_metadata=thread.metadata.shown(),

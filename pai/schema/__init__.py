@@ -20,6 +20,7 @@ from ._json import (
 )
 from ._metadata import check_metadata_class, initial, merge_patch, parse_stable
 from ._schema import Schema, ValueSchema, compile_schema
+from ._unset import UNSET, Unset
 
 if TYPE_CHECKING:
     from ._client import ClientSchema, compile_client_schema
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
     from ._strict_form import strict_form
 
 __all__ = (
+    "UNSET",
     "ClientSchema",
     "FunctionSchema",
     "JsonObject",
     "JsonValue",
     "Schema",
+    "Unset",
     "ValueSchema",
     "canonical_json",
     "check_json",

@@ -315,14 +315,6 @@ LATER = {
     "outputs": {"x": Bag},
     "thread_titles": True,
     "reasoning_summary": True,
-    "stop_when": lambda state: True,
-    "tool_choice": "required",
-    "tool_execution": "sequential",
-    "max_parallel_tools": 2,
-    "retry": 3,
-    "prompt_cache": "short",
-    "repair_tool_input": True,
-    "lazy_tools": object(),
     "compatible": lambda stored, own: True,
 }
 
@@ -346,8 +338,6 @@ def test_a_zero_is_not_nothing():
         *((field, None) for field in LATER),
         ("thread_titles", False),
         ("reasoning_summary", False),
-        ("repair_tool_input", False),
-        ("tool_execution", "parallel"),
     ],
 )
 def test_to_ask_for_what_is_done_anyway_is_fine(field, value):

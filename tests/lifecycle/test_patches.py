@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from pai import (
+    FirstStep,
     InvalidInput,
     Message,
     MetadataPatch,
@@ -224,9 +225,11 @@ async def test_max_steps_of_a_run_patch() -> None:
         (StepPatch, {"provider_options": []}, "provider_options: expected options"),
         (RunPatch, {"model": 5}, "model: expected a driver or a name"),
         (RunPatch, {"run_metadata": {}}, "run_metadata: expected MetadataPatch"),
-        (StepPatch, {"tool_choice": "none"}, "tool_choice: is not available yet"),
-        (RunPatch, {"stop_when": 1}, "stop_when: is not available yet"),
         (StepPatch, {"wrap_transport": 1}, "wrap_transport: expected a function"),
+        (StepPatch, {"tool_choice": "nothing"}, "tool_choice: expected 'auto'"),
+        (StepPatch, {"tool_choice": FirstStep("none")}, "tool_choice: is for one step"),
+        (RunPatch, {"tool_choice": FirstStep("nothing")}, "tool_choice: choice: expected 'auto'"),
+        (RunPatch, {"stop_when": 1}, "stop_when: expected step_limit"),
     ],
 )
 def test_what_can_be_no_patch(kind: Any, fields: Any, text: str) -> None:
