@@ -12,7 +12,6 @@ from typing import (
     Any,
     Literal,
     NamedTuple,
-    Never,
     Protocol,
     TypeVar,
     runtime_checkable,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
         ThreadSnapshot,
         ToolChoice,
         ToolSpec,
+        Transport,
     )
     from pai.schema import JsonObject, JsonValue
 
@@ -60,8 +60,6 @@ __all__ = (
     "RunHold",
     "Store",
     "TransactionalStore",
-    "Transport",
-    "WrapTransport",
 )
 
 T = TypeVar("T")
@@ -88,27 +86,6 @@ class ModelProfile:
     mid_conversation: tuple[str, ...] = ()
     reasoning: tuple[ReasoningLevel, ...] = ()
     requires: tuple[str, ...] = ()
-
-
-WrapTransport = Callable[[Never], object]
-"""Takes the transport of a driver's HTTP client, and gives one that goes through it (O-24)."""
-
-
-@attrs.frozen(eq=False)
-class Transport:
-    """
-    How a request travels. Nothing of it is stored, shown, logged or part of an error (O-15).
-
-    Args:
-        headers: HTTP headers, on top of the driver's own.
-        timeout: Seconds to wait for the connection, and for each piece of the answer.
-        wrappers: What goes around the driver's transport, outermost first. A driver that can't
-            do that refuses the request.
-    """
-
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    timeout: float | None = None
-    wrappers: tuple[WrapTransport, ...] = attrs.field(default=(), repr=False)
 
 
 @attrs.frozen(eq=False)

@@ -10,7 +10,7 @@ import attrs
 
 from pai.definition import MetadataPatch, StopWhen, as_prompt_cache, option_faults
 from pai.errors import Fault, InvalidInput
-from pai.ports import ModelDriver, WrapTransport
+from pai.ports import ModelDriver
 from pai.protocol import (
     FirstStep,
     Message,
@@ -19,6 +19,7 @@ from pai.protocol import (
     ProviderOptions,
     SystemMessage,
     ToolChoice,
+    WrapTransport,
 )
 from pai.schema import UNSET, Unset
 

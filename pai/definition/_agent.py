@@ -43,8 +43,15 @@ from pai.errors import (
     MetadataSchemaError,
     UnknownOptionError,
 )
-from pai.ports import WrapTransport
-from pai.protocol import FirstStep, PromptCache, ProviderTool, Retry, ToolChoice, ToolSpec
+from pai.protocol import (
+    FirstStep,
+    PromptCache,
+    ProviderTool,
+    Retry,
+    ToolChoice,
+    ToolSpec,
+    WrapTransport,
+)
 from pai.schema import JsonObject, Schema
 
 __all__ = ("AgentDefinition", "define_agent")

@@ -22,8 +22,17 @@ from pai.errors import PluginError
 from pai.loop._agent import BoundAgent
 from pai.loop._draft import Draft
 from pai.loop._journal import Journal
-from pai.ports import ModelDriver, Transport
-from pai.protocol import CallRecord, Claimed, Commit, Committed, FinishReason, Message, Usage
+from pai.ports import ModelDriver
+from pai.protocol import (
+    CallRecord,
+    Claimed,
+    Commit,
+    Committed,
+    FinishReason,
+    Message,
+    Transport,
+    Usage,
+)
 
 __all__ = ("Episode", "Report")
 

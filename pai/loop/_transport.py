@@ -11,7 +11,7 @@ from pai.definition import RequestOptions
 from pai.errors import Fault, InvalidInput
 from pai.loop._episode import Episode
 from pai.loop._prepare import behavior_input
-from pai.ports import Transport, WrapTransport
+from pai.protocol import Transport, WrapTransport
 
 __all__ = ("find_transport", "wrapped")
 

@@ -84,6 +84,8 @@ if TYPE_CHECKING:
         ToolChoice,
         ToolName,
         ToolSpec,
+        Transport,
+        WrapTransport,
     )
     from pai.protocol._state import (
         MessageView,
@@ -201,7 +203,9 @@ __all__ = (
     "ToolProgress",
     "ToolSpec",
     "ToolSuspended",
+    "Transport",
     "Usage",
+    "WrapTransport",
     "encode_events",
     "event_from_json",
     "event_to_json",
@@ -295,6 +299,8 @@ _FILES = {
         "ToolChoice",
         "ToolName",
         "ToolSpec",
+        "Transport",
+        "WrapTransport",
     ),
     "pai.protocol._state": (
         "MessageView",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, Never
 
 import attrs
 
@@ -22,6 +22,8 @@ __all__ = (
     "ToolChoice",
     "ToolName",
     "ToolSpec",
+    "Transport",
+    "WrapTransport",
 )
 
 ProviderOptions = Mapping[str, Mapping[str, JsonValue]]
@@ -158,3 +160,24 @@ class ProviderTool:
     provider: str
     name: str
     options: JsonObject = attrs.field(factory=dict)
+
+
+WrapTransport = Callable[[Never], object]
+"""Takes the transport of a driver's HTTP client, and gives one that goes through it (O-24)."""
+
+
+@attrs.frozen(eq=False)
+class Transport:
+    """
+    How a request travels. Nothing of it is stored, shown, logged or part of an error (O-15).
+
+    Args:
+        headers: HTTP headers, on top of the driver's own.
+        timeout: Seconds to wait for the connection, and for each piece of the answer.
+        wrappers: What goes around the driver's transport, outermost first. A driver that can't
+            do that refuses the request.
+    """
+
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    timeout: float | None = None
+    wrappers: tuple[WrapTransport, ...] = attrs.field(default=(), repr=False)

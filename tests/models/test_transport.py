@@ -30,8 +30,7 @@ from pai import (
 )
 from pai.models import OpenAIChat, OpenAIResponses
 from pai.models._openai import client as clients
-from pai.ports import Transport
-from pai.protocol import encode_events
+from pai.protocol import Transport, encode_events
 from pai.testing import Hang, ScriptedModel
 
 from .chat_cases import CHAT

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pai.models._openai.endpoint import Endpoint
-from pai.ports import WrapTransport
+from pai.protocol import WrapTransport
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -20,8 +20,8 @@ from pai.models._openai.errors import (
 )
 from pai.models._openai.sse import Frames
 from pai.models._profiles import reasoning_levels
-from pai.ports import ModelProfile, ModelRequest, Transport
-from pai.protocol import StreamPart
+from pai.ports import ModelProfile, ModelRequest
+from pai.protocol import StreamPart, Transport
 
 if TYPE_CHECKING:
     from httpx2 import Response

@@ -9,7 +9,7 @@ import httpx2
 from pai.errors import DefinitionError, Fault
 
 if TYPE_CHECKING:
-    from pai.ports import WrapTransport
+    from pai.protocol import WrapTransport
 
 __all__ = ("wrap",)
 
