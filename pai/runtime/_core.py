@@ -246,7 +246,7 @@ class Core:
             self._draining.pop(key, None)
             if self._wishes:
                 self._wishes = {at: why for at, why in self._wishes.items() if at[0] != key}
-            hub.writers -= 1
+            hub.leave()
             if not self._draining and self._idle is not None:
                 self._idle.set()
                 self._idle = None

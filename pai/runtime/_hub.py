@@ -45,6 +45,12 @@ class Hub:
         self._reading = False
         self.writers = 0
 
+    def leave(self) -> None:
+        """A worker of this process is done: from now on others may write."""
+        self.writers -= 1
+        # Those who rely on being told have to look for themselves again.
+        self._wake()
+
     def publish(self, batch: Batch) -> None:
         """Take a committed batch; one that is known already is passed over."""
         if not batch.size:

@@ -22,6 +22,12 @@ _CONNECTIONS = 8
 _PATIENCE = 10.0
 """Seconds to wait for the server, or for a connection that works."""
 
+FROZEN = 5.0
+"""
+Seconds after which the server ends the transaction of a worker that was stopped in the middle of
+it: it holds the lock of a thread that others shall take over (R-4). None of ours waits within one.
+"""
+
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 """All statements of a read see the same moment (R-25)."""
 
@@ -85,6 +91,7 @@ class PostgresDatabase:
         pool: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
             self.url,
             kwargs=options,
+            configure=_configure,
             min_size=1,
             max_size=_CONNECTIONS,
             timeout=_PATIENCE,
@@ -93,6 +100,10 @@ class PostgresDatabase:
         )
         pool.open()
         return pool
+
+
+def _configure(connection: psycopg.Connection[Any]) -> None:
+    connection.execute(f"SET idle_in_transaction_session_timeout = {FROZEN * 1000:.0f}")
 
 
 def _make_tables(connection: Connection) -> None:

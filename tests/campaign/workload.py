@@ -1,0 +1,317 @@
+"""What the workers of a campaign run, and what must come of it: both follow from a run's number."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import attrs
+
+from pai import (
+    AgentDefinition,
+    DataPart,
+    MetadataPatch,
+    MetadataSchemas,
+    RunPatch,
+    StepPatch,
+    ToolCallPart,
+    ToolContext,
+    define_agent,
+    hookimpl,
+    tool,
+)
+from pai.protocol import MessagePart, MessageView
+from pai.testing import Call, Data, Fail, Reason, ScriptedModel, Turn
+
+__all__ = ("KINDS", "Bag", "Marks", "agent", "content", "faults", "kind_of", "number_of")
+
+INTERRUPTED = "interrupted"
+
+
+@attrs.frozen
+class Bag:
+    marks: dict[str, int] = attrs.Factory(dict)
+
+
+SCHEMAS = MetadataSchemas(private=Bag, public=Bag)
+
+
+class Marks:
+    """Lines that processes append to one file, each whole, whatever kills them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, *words: object) -> None:
+        line = " ".join(map(str, words)) + "\n"
+        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        try:
+            os.write(file, line.encode())
+        finally:
+            os.close(file)
+
+    def lines(self) -> list[list[str]]:
+        text = self.path.read_text("utf-8") if self.path.exists() else ""
+        return [line.split() for line in text.splitlines()]
+
+
+# ---------------------------------------------------------------------------- scripts
+
+
+def _text(number: int) -> list[Turn]:
+    return [f"The answer to {number} is long enough to be streamed in some batches."]
+
+
+def _calls(number: int) -> list[Turn]:
+    return [
+        [
+            f"I call for {number}.",
+            Call("once", {"n": number}, "once-0"),
+            Call("again", {"n": number}, "again-0"),
+            Call("sync", {"n": number}, "sync-0"),
+        ],
+        ["Once more.", Call("once", {"n": number}, "once-1")],
+        f"All of {number} is done.",
+    ]
+
+
+def _data(number: int) -> list[Turn]:
+    return [
+        [Reason(f"thinking of {number}"), "See:", Data("note", f"stream {number}")],
+    ]
+
+
+def _notes(number: int) -> list[Turn]:
+    return [[Call("again", {"n": number}, "again-0")], [Reason("so"), f"Noted {number}."]]
+
+
+def _broken(number: int) -> list[Turn]:
+    return [["I try.", Call("broken", {"n": number}, "broken-0")], f"It failed, {number}."]
+
+
+def _fails(number: int) -> list[Turn]:
+    return [["I call.", Call("once", {"n": number}, "once-0")], ["I break", Fail()]]
+
+
+KINDS = {
+    "text": _text, "calls": _calls, "data": _data, "notes": _notes, "broken": _broken,
+    "more-calls": _calls, "fails": _fails, "cancelled": _calls,
+}  # fmt: skip
+"""Kind -> what its model says, turn by turn."""
+
+
+def kind_of(number: int) -> str:
+    return list(KINDS)[number % len(KINDS)]
+
+
+def content(number: int) -> str:
+    return f"{kind_of(number)} {number}"
+
+
+def number_of(run_id: str) -> int:
+    return int(run_id.rpartition("-")[2])
+
+
+def _turn(request: Any) -> Turn:
+    """The next turn, as the history tells it: another worker goes on with the same script."""
+    turns = [message.role for message in reversed(request.messages)]
+    done = turns.index("user")
+    kind, number = request.messages[-1 - done].parts[0].text.split()
+    return KINDS[kind](int(number))[done]
+
+
+# ---------------------------------------------------------------------------- the agent
+
+
+class Ledger:
+    """Writes metadata and records by every door that a plugin has, and slows the stream."""
+
+    def __init__(self, pace: float, marks: Marks) -> None:
+        self._pace = pace
+        self._marks = marks
+
+    @hookimpl
+    async def prepare_run(self, run: Any) -> RunPatch:
+        own = MetadataPatch(private={"marks": {"run": 1}}, public={"marks": {"run": 1}})
+        return RunPatch(run_metadata=own, message_metadata=own)
+
+    @hookimpl
+    async def prepare_model_step(self, step: Any, records: Any) -> StepPatch:
+        run, index = step.run, step.index
+        await records.put(f"{run.id}/{index}", index)
+        marks = {**run.thread.metadata.public["marks"], run.id: index}
+        # One at once, one with the step.
+        await run.update_metadata(thread=MetadataPatch(public={"marks": marks}))
+        return StepPatch(run_metadata=MetadataPatch(private={"marks": {"run": 1, "step": index}}))
+
+    @hookimpl
+    async def wrap_model_call(self, step: Any, call_model: Any) -> Any:
+        async for part in call_model(step.request):
+            yield part
+            await anyio.sleep(self._pace)
+
+    @hookimpl
+    async def after_tool_result(self, result: Any, records: Any) -> None:
+        await records.put(f"{result.run.id}/{result.call_id}", result.outcome)
+
+    @hookimpl
+    def run_settled(self, run: Any) -> None:
+        self._marks.add("settled", run.id)
+
+
+def agent(marks: Marks, *, pace: float = 0.002) -> AgentDefinition[Any]:
+    """
+    The agent of a campaign.
+
+    Args:
+        marks: Where tools leave a mark each time they run.
+        pace: Seconds between two parts of a model's stream, and that a tool works.
+    """
+
+    async def work(ctx: ToolContext[Any], n: int) -> int:
+        marks.add("ran", ctx.run_id, ctx.call_id)
+        ctx.write_data("note", ctx.call_id, id=ctx.call_id)
+        await anyio.sleep(pace)
+        ctx.progress(n)
+        await anyio.sleep(pace)
+        return n + 1
+
+    @tool
+    async def once(ctx: ToolContext[Any], n: int) -> int:
+        """Work that must not be done twice."""
+        return await work(ctx, n)
+
+    @tool(idempotent=True)
+    async def again(ctx: ToolContext[Any], n: int) -> int:
+        """Work that may be done twice."""
+        return await work(ctx, n)
+
+    @tool
+    def sync(ctx: ToolContext[Any], n: int) -> int:
+        """Work in a thread."""
+        marks.add("ran", ctx.run_id, ctx.call_id)
+        return n + 1
+
+    @tool
+    async def broken(ctx: ToolContext[Any], n: int) -> int:
+        """Work that fails."""
+        marks.add("ran", ctx.run_id, ctx.call_id)
+        raise RuntimeError(str(n))
+
+    return define_agent(
+        name="a",
+        model=ScriptedModel(_turn, chunk=6),
+        tools={"once": once, "again": again, "sync": sync, "broken": broken},
+        ui_data={"note": str},
+        run_metadata=SCHEMAS,
+        thread_metadata=SCHEMAS,
+        message_metadata=SCHEMAS,
+        lifecycle=Ledger(pace, marks),
+    )
+
+
+# ---------------------------------------------------------------------------- what must come of it
+
+
+def _shape(part: MessagePart) -> tuple[str, str]:
+    if isinstance(part, ToolCallPart):
+        return "call", part.call_id
+    if isinstance(part, DataPart):
+        return "data", str(part.value)
+    return part.type, getattr(part, "text", "")
+
+
+def _expected(turn: Turn) -> list[tuple[str, str]]:
+    items: Sequence[Any] = turn if isinstance(turn, list) else [turn]
+    found = []
+    for item in items:
+        if isinstance(item, str):
+            found.append(("text", item))
+        elif isinstance(item, Reason):
+            found.append(("reasoning", item.text))
+        elif isinstance(item, Data):
+            found.append(("data", str(item.value)))
+        elif isinstance(item, Call):
+            found.append(("call", str(item.call_id)))
+    return found
+
+
+def faults(
+    number: int, status: str, messages: Sequence[MessageView], ran: Counter[str]
+) -> Iterator[str]:
+    """
+    What is wrong with what a run left.
+
+    Args:
+        number: The run's.
+        status: How it ended.
+        messages: What it said.
+        ran: How often its calls' bodies ran.
+    """
+    turns = KINDS[kind_of(number)](number)
+    if status == "completed" and len(messages) != len(turns):
+        yield f"{len(messages)} messages instead of {len(turns)}"
+    for index, message in enumerate(messages):
+        whole = status == "completed" or index < len(messages) - 1
+        yield from _message_faults(turns[index], message.parts, whole)
+        yield from _call_faults(number, message.parts, ran)
+        if message.metadata["marks"] != {"run": 1}:
+            yield f"message {index} lacks its metadata: {message.metadata}"
+    stored = {
+        part.call_id for message in messages for part in message.parts
+        if isinstance(part, ToolCallPart)
+    }  # fmt: skip
+    for call_id, times in ran.items():
+        if times > 1 and not call_id.startswith("again"):
+            yield f"{call_id} ran {times} times"
+        if call_id not in stored:
+            yield f"{call_id} ran and is not in the history"
+
+
+def _message_faults(turn: Turn, parts: Sequence[MessagePart], whole: bool) -> Iterator[str]:
+    noted = {f"{part.call_id}" for part in parts if isinstance(part, ToolCallPart)}
+    expected = _expected(turn)
+    found = [_shape(part) for part in parts]
+    # What tools write stands where it was shown: anywhere behind the call, once.
+    written = [shape for shape in found if shape[0] == "data" and shape[1] in noted]
+    said = [shape for shape in found if shape not in written]
+    if len(set(written)) < len(written):
+        yield f"data twice: {written}"
+    if whole:
+        if said != expected:
+            yield f"said {said} instead of {expected}"
+        return
+    for index, (kind, text) in enumerate(said):
+        if index >= len(expected) or expected[index][0] != kind:
+            yield f"said {said}, which does not begin {expected}"
+            return
+        last = index == len(said) - 1
+        if not (expected[index][1].startswith(text) if last else expected[index][1] == text):
+            yield f"said {said}, which does not begin {expected}"
+            return
+
+
+def _call_faults(number: int, parts: Sequence[MessagePart], ran: Counter[str]) -> Iterator[str]:
+    notes = {part.value for part in parts if isinstance(part, DataPart)}
+    for part in parts:
+        if not isinstance(part, ToolCallPart):
+            continue
+        times = ran[part.call_id]
+        if part.outcome is None:
+            yield f"{part.call_id} has no outcome"
+        elif part.outcome == "completed":
+            if part.output != number + 1:
+                yield f"{part.call_id} gave {part.output}"
+            if not times:
+                yield f"{part.call_id} completed and did not run"
+            if part.tool in ("once", "again") and part.call_id not in notes:
+                yield f"{part.call_id} lost its data"
+        elif part.outcome == "failed":
+            if part.tool != "broken":
+                yield f"{part.call_id} failed: {part.error}"
+        elif part.outcome != INTERRUPTED:
+            yield f"{part.call_id} is {part.outcome}"
