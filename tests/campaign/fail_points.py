@@ -73,6 +73,7 @@ class FailPoints:
         self._database = database
         self._reached = reached
         self.dialect = database.dialect
+        self.url = database.url
         self.open = database.open
         self.close = database.close
         self.read = database.read

@@ -23,7 +23,7 @@ from pai import (
     hookimpl,
     tool,
 )
-from pai.runtime import _core
+from pai.runtime import _engines
 from pai.testing import Call, ScriptedModel
 
 from .fail_points import Strike, open_struck, stop
@@ -109,8 +109,7 @@ async def one(url: str, thread_id: str, place: str, passing: int) -> None:
     store, points = open_struck(url, reached)
     async with create_pai(agents={"a": agent(in_tool)}, store=store, lease=LEASE) as app:
         run = await app.thread("a", thread_id=thread_id).send("go", run_id="r")
-        while app._core._draining:  # noqa: ASYNC110  # nobody tells
-            await anyio.sleep(0.01)
+        await app._core.settled()
         say(" ".join(points.refused))
         say((await run.result()).status)
 
@@ -121,7 +120,7 @@ def say(line: str) -> None:
 
 
 async def main(url: str) -> None:
-    _core.POLL = 0.02
+    _engines.POLL = 0.02
     for number, (place, passing) in enumerate(places(url)):
         await one(url, f"t{number}", place, passing)
 
