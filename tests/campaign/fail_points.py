@@ -13,6 +13,8 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
+import anyio
+
 from pai.errors import LeaseLost
 from pai.ports import Store
 from pai.stores import open_store
@@ -51,10 +53,6 @@ class Strike:
             if self._left == 0:
                 self._strike(place)
 
-    def again(self) -> None:
-        """Strike at the next passing instead."""
-        self._left = 1
-
 
 class FailPoints:
     """
@@ -63,15 +61,19 @@ class FailPoints:
     Args:
         database: The real one.
         reached: Told the name of each place; from the event loop, or from a thread of the database.
+        alone: Before and after a transaction, wait until no other one is under way.
 
     Attributes:
         refused: Transactions that were refused since the lease was lost.
         under_way: How many are asked for and not answered.
     """
 
-    def __init__(self, database: Database, reached: Callable[[str], None]) -> None:
+    def __init__(
+        self, database: Database, reached: Callable[[str], None], *, alone: bool = False
+    ) -> None:
         self._database = database
         self._reached = reached
+        self._alone = alone
         self.dialect = database.dialect
         self.url = database.url
         self.open = database.open
@@ -88,6 +90,8 @@ class FailPoints:
             reached(f"{name}: written")
             return value
 
+        if self._alone:
+            await self.quiet()
         reached(f"{name}: before")
         self.under_way += 1
         try:
@@ -97,8 +101,15 @@ class FailPoints:
             raise
         finally:
             self.under_way -= 1
+        if self._alone:
+            await self.quiet()
         reached(f"{name}: after")
         return value
+
+    async def quiet(self) -> None:
+        """Wait until no transaction is under way."""
+        while self.under_way:  # noqa: ASYNC110  # nobody tells
+            await anyio.sleep(0.001)
 
 
 class _Connection:
@@ -115,9 +126,11 @@ class _Connection:
         return cursor
 
 
-def open_struck(url: str, reached: Callable[[str], None]) -> tuple[Store, FailPoints]:
+def open_struck(
+    url: str, reached: Callable[[str], None], *, alone: bool = False
+) -> tuple[Store, FailPoints]:
     """The store of a URL, and what stands between it and its database."""
     store = open_store(url)
     assert isinstance(store, SqlStore)
-    points = FailPoints(store._database, reached)
+    points = FailPoints(store._database, reached, alone=alone)
     return SqlStore(points), points

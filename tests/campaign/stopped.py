@@ -93,20 +93,13 @@ def agent(in_tool: Callable[[], Awaitable[None]] = nowhere) -> AgentDefinition[A
 
 
 async def one(url: str, thread_id: str, place: str, passing: int) -> None:
-    def strike(_: str) -> None:
-        # Elsewhere no transaction may be held up in the middle: SQLite has one lock for all.
-        if (place, passing) == LOCKED or not points.under_way:
-            stop()
-        else:
-            reached.again()
-
     async def in_tool() -> None:
-        while points.under_way:  # noqa: ASYNC110  # nobody tells
-            await anyio.sleep(0.001)
+        await points.quiet()
         reached("tool")
 
-    reached = Strike(place, passing, strike)
-    store, points = open_struck(url, reached)
+    reached = Strike(place, passing, lambda _: stop())
+    # SQLite has one lock for all: where it is held, nobody can overtake.
+    store, points = open_struck(url, reached, alone=(place, passing) != LOCKED)
     async with create_pai(agents={"a": agent(in_tool)}, store=store, lease=LEASE) as app:
         run = await app.thread("a", thread_id=thread_id).send("go", run_id="r")
         await app._core.settled()
