@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         ProviderOptions,
         ProviderTool,
         ReasoningLevel,
+        Retry,
         RunRecord,
         StreamPart,
         SystemMessage,
@@ -110,6 +111,8 @@ class ModelRequest:
         mid_conversation: What changed since the last call, for drivers with a channel for it.
         metadata: For observability only: never on the provider's wire (O-9).
         transport: How it travels; ``None`` leaves all of that to the driver.
+        retry: How often the loop makes the call again that failed before its first part (O-17);
+            ``None``: never. It is the loop's business: drivers leave it alone.
     """
 
     model: ModelDriver | str
@@ -127,6 +130,7 @@ class ModelRequest:
     mid_conversation: JsonObject | None = None
     metadata: Mapping[str, JsonValue] = attrs.field(factory=dict)
     transport: Transport | None = attrs.field(default=None, repr=False)
+    retry: Retry | None = None
 
 
 @runtime_checkable

@@ -13,6 +13,7 @@ from pai.errors import IncompleteStream, LeaseLost, ModelError, PluginError
 from pai.lifecycle import Hook, broken_hook, wrong_answer
 from pai.loop._episode import Episode
 from pai.loop._history import repaired
+from pai.loop._retry import Retried
 from pai.ports import ModelRequest
 from pai.protocol import ModelSettings, StepFinish, StreamPart
 
@@ -101,7 +102,10 @@ class Layers:
         if request.messages is not self._step.request.messages:
             # A plugin made this history, so it is repaired here.
             request = attrs.evolve(request, messages=tuple(repaired(request.messages)))
-        return self._episode.resolve(request.model).stream(request)
+        driver, retry = self._episode.resolve(request.model), request.retry
+        if retry is None or retry.max_retries == 0 or self._step.kind == "output":
+            return driver.stream(request)
+        return Retried(lambda: driver.stream(request), retry)
 
     # ------------------------------------------------------------------ making layers
 

@@ -129,6 +129,7 @@ async def build_request(
         capabilities=episode.agent.bindings,
         metadata=episode.claimed.run.request.get("metadata") or {},  # type: ignore[arg-type]  # an object, or absent
         transport=await find_transport(episode),
+        retry=episode.loop.retry,
     )
 
 

@@ -315,8 +315,8 @@ async def test_what_does_not_fit_is_refused_and_nothing_is_written(store: str) -
             await thread.send("hi", metadata={"x": {1, 2}})
         with pytest.raises(UnknownOptionError, match="bogus"):
             await thread.send("hi", bogus=1)
-        with pytest.raises(UnknownOptionError, match="run options"):
-            await thread.send("hi", options={"max_steps": 3})
+        with pytest.raises(UnknownOptionError, match="maxSteps"):
+            await thread.send("hi", options={"maxSteps": 3})
         with pytest.raises(ThreadNotFound):
             await thread.state()
         with pytest.raises(ThreadNotFound):

@@ -28,12 +28,17 @@ class GivenUp:
 
     @classmethod
     def shared(cls, request: ModelRequest) -> tuple[GivenUp, ModelRequest]:
-        """What an outer fallback put into the request; else a new one, and the request with it."""
+        """
+        What an outer fallback put into the request; else a new one, and the request with it.
+
+        Nobody asks a model of the chain again: the chain goes on to the next one.
+        """
         found = request.capabilities.get(CAPABILITY)
         if isinstance(found, cls):
             return found, request
         made = cls()
-        return made, attrs.evolve(request, capabilities={**request.capabilities, CAPABILITY: made})
+        capabilities = {**request.capabilities, CAPABILITY: made}
+        return made, attrs.evolve(request, capabilities=capabilities, retry=None)
 
     def add(self, driver: ModelDriver) -> None:
         """Give it up."""
