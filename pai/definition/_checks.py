@@ -34,8 +34,7 @@ def later_faults(name: str, **given: object) -> list[Fault]:
     faults = []
     for option, value in given.items():
         if value is not None and value is not False:
-            word = LATER_OPTION if option in ("lazy", "timeout") else LATER
-            faults.append(Fault(f"{name}.{option}", word))
+            faults.append(Fault(f"{name}.{option}", LATER))
     return faults
 
 

@@ -65,6 +65,18 @@ class Signal:
             listener()
 
     @contextmanager
+    def passed_to(self, other: Signal) -> Iterator[None]:
+        """Set *other* as well, if this one is set within the context, or is already."""
+
+        def pass_on() -> None:
+            other.set(str(self._reason))
+
+        with self._told(pass_on):
+            if self._reason is not None:
+                pass_on()
+            yield
+
+    @contextmanager
     def _told(self, listener: Callable[[], None]) -> Iterator[None]:
         self._listeners.append(listener)
         try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from pai.definition._capabilities import Capability, capability_faults
 from pai.definition._checks import (
@@ -38,6 +39,8 @@ class ToolDraft:
         data: object,
         inline: bool,
         idempotent: bool,
+        timeout: float | None,
+        lazy: bool,
         later: Mapping[str, object],
     ) -> None:
         label = self.label = str(name) or "tool"
@@ -53,6 +56,9 @@ class ToolDraft:
         self.context = context if isinstance(context, type) else None
         self.inline = inline
         self.idempotent = idempotent
+        faults += _timeout_faults(timeout, f"{label}.timeout")
+        self.timeout = timeout
+        self.lazy = lazy
 
     def from_function(self, fn: object, description: str | None) -> ToolDefinition[Any]:
         if not callable(fn):
@@ -131,7 +137,17 @@ class ToolDraft:
             spread=spread,
             inline=self.inline,
             idempotent=self.idempotent,
+            timeout=self.timeout,
+            lazy=self.lazy,
             data=self.data,
             context=self.context,
             capabilities=dict(self.capabilities or {}),
         )
+
+
+def _timeout_faults(timeout: object, at: str) -> list[Fault]:
+    if timeout is None:
+        return []
+    if type(timeout) in (int, float) and 0 < cast("float", timeout) < math.inf:
+        return []
+    return [Fault(at, "expected seconds above 0, or None")]

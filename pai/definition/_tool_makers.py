@@ -82,7 +82,7 @@ def tool(
         needs_approval: Ask before each call.
         idempotent: It may run again after a crash, with the same ``ctx.idempotency_key``.
         lazy: Offered only after discovery.
-        timeout: Seconds a call may take.
+        timeout: Seconds a call may take; then it fails, and ``ctx.signal`` tells a thread.
         capabilities: Needed capabilities by alias.
         context: The class its ``ctx.context`` is an instance of.
         suspend: The schemas of ``ctx.suspend``.
@@ -97,8 +97,8 @@ def tool(
         draft = ToolDraft(
             name if name is not None else getattr(fn, "__name__", type(fn).__name__),
             name_given=name is not None, capabilities=capabilities, context=context, data=data,
-            inline=inline, idempotent=idempotent,
-            later={"needs_approval": needs_approval, "lazy": lazy, "timeout": timeout,
+            inline=inline, idempotent=idempotent, timeout=timeout, lazy=lazy,
+            later={"needs_approval": needs_approval,
                    "suspend": suspend},
         )  # fmt: skip
         return draft.from_function(fn, description)
@@ -176,7 +176,7 @@ def define_tool(
         needs_approval: Ask before each call.
         idempotent: It may run again after a crash, with the same ``ctx.idempotency_key``.
         lazy: Offered only after discovery.
-        timeout: Seconds a call may take.
+        timeout: Seconds a call may take; then it fails, and ``ctx.signal`` tells a thread.
         capabilities: Needed capabilities by alias.
         context: The class its ``ctx.context`` is an instance of.
         suspend: The schemas of ``ctx.suspend``.
@@ -189,8 +189,8 @@ def define_tool(
     """
     draft = ToolDraft(
         name, name_given=True, capabilities=capabilities, context=context, data=data,
-        inline=inline, idempotent=idempotent,
-        later={"needs_approval": needs_approval, "lazy": lazy, "timeout": timeout,
+        inline=inline, idempotent=idempotent, timeout=timeout, lazy=lazy,
+        later={"needs_approval": needs_approval,
                "suspend": suspend, "expires_after": expires_after},
     )  # fmt: skip
     return draft.from_types(description, input, output, execute)

@@ -35,6 +35,8 @@ class ToolDefinition(Generic[ContextT_contra]):
         spread: The parsed input is a dict of keyword arguments.
         inline: A quick sync function that runs on the event loop, in no thread.
         idempotent: It may be run again after a crash, with the same idempotency key (R-12).
+        timeout: Seconds a call may take.
+        lazy: Offered only after discovery (O-6).
         data: The schema of what it reports as progress.
         context: The class its context is an instance of, where it says so (A-TOOL-4).
         capabilities: Needed capabilities by alias.
@@ -49,6 +51,8 @@ class ToolDefinition(Generic[ContextT_contra]):
     spread: bool = False
     inline: bool = False
     idempotent: bool = False
+    timeout: float | None = None
+    lazy: bool = False
     data: Schema[object] | None = None
     context: type | None = None
     capabilities: Mapping[str, Capability[Any]] = attrs.field(factory=dict)

@@ -6,20 +6,21 @@ import inspect
 from functools import partial
 from typing import Any
 
-import anyio
-import anyio.abc
 import anyio.to_thread
+import attrs
 
-from pai.definition import AgentToolConfig, ToolContext, ToolDefinition
+from pai.definition import AgentToolConfig, Signal, ToolContext, ToolDefinition
 from pai.errors import FatalToolError, PluginError, ToolError, ToolRetry
 from pai.lifecycle import is_stray
 from pai.loop._episode import Episode
 from pai.loop._host import CallHost
 from pai.loop._judge import judged, observed
 from pai.loop._observe import observe
+from pai.loop._parallel import at_once, side_by_side
 from pai.loop._plan import PlannedCall
 from pai.loop._prepare import behavior_input
 from pai.loop._result import Result, checked_output, failed
+from pai.loop._tool_timeout import LateTool, within
 from pai.protocol import CallError, CallOutput, CallRecord, Commit, Event
 
 __all__ = ("run_calls",)
@@ -35,22 +36,13 @@ async def run_calls(episode: Episode, planned: list[PlannedCall]) -> None:
     """
     fatal: list[BaseException] = []
 
-    async def one(
-        item: PlannedCall, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-    ) -> None:
+    async def one(item: PlannedCall) -> None:
         try:
-            task_status.started()
             await _one_call(episode, item, fatal)
         except Exception as error:  # raised below, when the siblings have settled
             fatal.append(error)
 
-    if len(planned) == 1:
-        await one(planned[0])
-    else:
-        async with anyio.create_task_group() as group:
-            for item in planned:
-                # Not start_soon: tasks of a trio nursery begin in any order (O-22).
-                await group.start(one, item)
+    await side_by_side(planned, one, at_once(episode), lambda: fatal)
     if fatal:
         raise fatal[0]
 
@@ -110,8 +102,13 @@ async def _execute(
 ) -> Result:
     """Run the body and take what came of it."""
     call = planned.call
+    await _begin(episode, call.call_id, tool)
     try:
-        output = await _run_body(episode, planned, tool, config)
+        output = await within(
+            tool.timeout,
+            episode.signal,
+            lambda signal: _run_body(episode, planned, tool, config, signal),
+        )
     except ToolError as error:
         return failed(str(error))
     except ToolRetry as error:
@@ -119,6 +116,8 @@ async def _execute(
     except (FatalToolError, PluginError) as error:
         fatal.append(error)
         return failed(f"The tool {call.tool!r} ended the run.")
+    except LateTool:
+        return failed(f"The tool {call.tool!r} took longer than {tool.timeout:g} s.")
     except (Exception, SystemExit) as error:
         # R-18: the model sees the type and a fixed sentence, no text of ours.
         episode.report(error, _where(episode, planned))
@@ -130,6 +129,14 @@ async def _execute(
         episode.report(error, _where(episode, planned))
         return Result("cancelled", None, f"The tool {call.tool!r} was cancelled.")
     return checked_output(episode, call, tool.output, output, "completed")
+
+
+async def _begin(episode: Episode, call_id: str, tool: ToolDefinition[Any]) -> None:
+    """Write that a call begins which had to wait for others (R-12)."""
+    record = episode.open_calls.get(call_id)
+    if record is not None and record.status == "requested" and not tool.idempotent:
+        started = episode.open_calls[call_id] = attrs.evolve(record, status="started")
+        await episode.commit(Commit(calls=(started,)))
 
 
 def _where(episode: Episode, planned: PlannedCall) -> dict[str, object]:
@@ -144,6 +151,7 @@ async def _run_body(
     planned: PlannedCall,
     tool: ToolDefinition[Any],
     config: AgentToolConfig[Any],
+    signal: Signal,
 ) -> object:
     call, run = planned.call, episode.context
     context: Any = run.runtime_context
@@ -165,7 +173,7 @@ async def _run_body(
         call_id=call.call_id,
         idempotency_key=f"{run.id}:{call.call_id}",
         capabilities=episode.agent.tool_capabilities[call.tool],
-        signal=run.signal,
+        signal=signal,
         host=CallHost(episode, call.tool, call.call_id),
     )
     if tool.spread:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import attrs
@@ -15,6 +15,7 @@ from pai.loop._episode import Episode
 from pai.loop._execute import run_calls
 from pai.loop._layers import Layers
 from pai.loop._observe import observe, observe_end
+from pai.loop._parallel import at_once
 from pai.loop._plan import PlannedCall, plan_call
 from pai.loop._settle import end_of, finished_event, left_out, unjudged
 from pai.protocol import (
@@ -151,17 +152,14 @@ def _last(episode: Episode, reason: str, respond: Respond | None) -> RunEnd:
 
 def _records(episode: Episode, planned: list[PlannedCall]) -> tuple[CallRecord, ...]:
     """The rows of the calls: *started* is committed before a body runs (R-12)."""
-    return tuple(
-        [
-            CallRecord(
-                item.call.call_id,
-                episode.draft.id,
-                item.call.tool,
-                "started" if item.tool is not None else "requested",
-            )
-            for item in planned
-        ]
-    )
+    room = at_once(episode) or len(planned)
+    records = []
+    for item in planned:
+        starts = item.tool is not None and room > 0
+        room -= starts
+        status: Literal["started", "requested"] = "started" if starts else "requested"
+        records.append(CallRecord(item.call.call_id, episode.draft.id, item.call.tool, status))
+    return tuple(records)
 
 
 def _with_inputs(

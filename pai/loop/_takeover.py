@@ -10,6 +10,7 @@ from pai.loop._draft import Draft
 from pai.loop._episode import Episode
 from pai.loop._execute import run_calls
 from pai.loop._observe import observe
+from pai.loop._parallel import at_once
 from pai.loop._plan import plan_again
 from pai.loop._request import offered_tools
 from pai.loop._result import Result
@@ -96,7 +97,8 @@ async def finish_step(episode: Episode) -> None:
     if episode.open_calls:
         offered = [spec.name for spec in await offered_tools(episode)]
         planned = []
-        started = []
+        started: list[CallRecord] = []
+        room = at_once(episode) or len(episode.open_calls)
         for part in draft.message.parts:
             if not isinstance(part, ToolCallPart):
                 continue
@@ -107,7 +109,7 @@ async def finish_step(episode: Episode) -> None:
             fresh = record.status == "requested"
             item = await plan_again(episode, draft.index, offered, call, judge=fresh)
             planned.append(item)
-            if fresh and item.tool is not None:
+            if fresh and item.tool is not None and len(started) < room:
                 started.append(attrs.evolve(record, status="started"))
         await episode.go_on()
         if started:

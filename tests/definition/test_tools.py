@@ -155,9 +155,6 @@ def test_every_option_that_does_something_is_kept():
     [
         ("needs_approval", True),
         ("needs_approval", lambda given: True),
-        ("lazy", True),
-        ("timeout", 5.0),
-        ("timeout", 0),
         ("suspend", object()),
         ("expires_after", 60),
     ],
@@ -196,7 +193,7 @@ def test_all_faults_of_a_tool_are_one_error():
         capabilities={"db": dict},
         data=complex,
         context="Ctx",
-        timeout=1,
+        timeout=0,
     )
     assert set(faults) == {
         "no name.name",
@@ -212,7 +209,7 @@ def test_all_faults_of_a_tool_are_one_error():
     with pytest.raises(DefinitionError, match="tool 'no name': 9 faults"):
         made(
             name="no name", description=" ", input=set[int], output=bytes, execute=lambda ctx: 1,
-            capabilities={"db": dict}, data=complex, context="Ctx", timeout=1,
+            capabilities={"db": dict}, data=complex, context="Ctx", timeout=0,
         )  # fmt: skip
 
 
