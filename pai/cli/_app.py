@@ -22,6 +22,8 @@ app = App(
 )
 plugins = App(name="plugins", help="List the installed plugins.")
 app.command(plugins)
+db = App(name="db", help="Look at a database's tables, and bring them up to date.")
+app.command(db)
 new = App(name="new", help="Make something to begin with.")
 app.command(new)
 
@@ -167,6 +169,38 @@ def doctor(*, choice: Plugins = NO_CHOICE) -> None:
     from pai.cli._plugins import print_doctor
 
     raise SystemExit(print_doctor(choice))
+
+
+@db.command
+def upgrade(url: str | None = None, /) -> None:
+    """
+    Bring an older database to the tables of this pai, in one transaction.
+
+    Nothing else may have it open meanwhile: stop servers and workers first, and make a backup.
+
+    Parameters
+    ----------
+    url
+        The database, as "sqlite:///path" or "postgresql://..."; else that of the configuration file.
+    """
+    from pai.cli._db import print_upgrade
+
+    print_upgrade(url)
+
+
+@db.command
+def current(url: str | None = None, /) -> None:
+    """
+    Say which version a database's tables have; the exit code is 1 if it is not the present one.
+
+    Parameters
+    ----------
+    url
+        The database, as "sqlite:///path" or "postgresql://..."; else that of the configuration file.
+    """
+    from pai.cli._db import print_current
+
+    raise SystemExit(print_current(url))
 
 
 @new.command

@@ -1,8 +1,10 @@
 """
-The configuration file: which plugins the script loads, and with which options.
+The configuration file: which plugins the script loads, with which options, and which store it uses.
 
 It is the one that ``PAI_CONFIG`` names, else ``pai.toml`` or the table ``[tool.pai]`` of a
 ``pyproject.toml``, whichever lies nearest, from the working directory upward::
+
+    store = "sqlite:///pai.db"   # of commands that are given none
 
     [plugins]                # a list, plugins = ["rag", "redaction"], where none has options
     rag = {}
@@ -10,8 +12,8 @@ It is the one that ``PAI_CONFIG`` names, else ``pai.toml`` or the table ``[tool.
     [plugins.redaction]
     mode = "hash"
 
-Only the script reads it: an application says ``create_pai(plugins=...)``, which takes the same two
-forms.
+Only the script reads it: an application says ``create_pai(plugins=..., store=...)``, which takes
+the same forms.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ import attrs
 
 from pai.errors import DefinitionError, Fault
 
-__all__ = ("Config", "read_config")
+__all__ = ("Config", "read_config", "store_url")
 
-_KEYS = ("plugins",)
+_KEYS = ("plugins", "store")
 
 
 @attrs.frozen
@@ -37,10 +39,12 @@ class Config:
     Args:
         path: The file; ``None``: there is none.
         plugins: Names of plugins, or their options by name, in order; ``None``: nothing is said.
+        store: The URL of the store; ``None``: nothing is said.
     """
 
     path: Path | None = None
     plugins: list[str] | dict[str, dict[str, object]] | None = None
+    store: str | None = None
 
 
 def read_config() -> Config:
@@ -96,6 +100,24 @@ def _config(path: Path, table: object) -> Config:
         isinstance(plugins, list) and all(isinstance(name, str) for name in plugins)
     ):
         faults.append(Fault("plugins", "expected a list of names, or a table of options by name"))
+    store = table.get("store")
+    if store is not None and not isinstance(store, str):
+        faults.append(Fault("store", "expected the URL of a store"))
+        store = None
     if faults:
         raise DefinitionError(faults, subject=str(path))
-    return Config(path, plugins)
+    return Config(path, plugins, store)
+
+
+def store_url(given: str | None) -> str:
+    """
+    The store a command works on: the one it was given, else that of the configuration file.
+
+    Raises:
+        DefinitionError: Neither names one, or the file has faults.
+    """
+    url = given if given is not None else read_config().store
+    if url is None:
+        message = 'which one? Give its URL, or write store = "..." into pai.toml'
+        raise DefinitionError([Fault("store", message)], subject="pai")
+    return url

@@ -47,7 +47,7 @@ class EmbeddedEngine:
         """Nothing more is to be done: the host takes no thread any more."""
 
     async def close(self) -> None:
-        self._host = None
+        """Nothing to let go of."""
 
     def wake_in(self, tx: object, key: ThreadKey) -> None:
         """Nothing: in one process a wake after the transaction is as good."""

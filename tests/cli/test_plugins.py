@@ -206,7 +206,7 @@ def test_the_nearest_file_counts_upward(home: Path, site: Site) -> None:
     [
         ("plugins = 5", "plugins: expected a list of names, or a table of options by name"),
         ("[plugins]\nloud = true", "plugins.loud: expected a table of options"),
-        ("plugin = ['loud']", "plugin: there is no such key; keys: plugins"),
+        ("plugin = ['loud']", "plugin: there is no such key; keys: plugins, store"),
         ("plugins = [", "cannot be read"),
     ],
 )

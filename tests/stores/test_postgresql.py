@@ -12,6 +12,7 @@ from pai.errors import MigrationNeeded, StoreError
 from pai.ports import Store
 from pai.stores import open_store
 from pai.stores._sql import SqlStore
+from pai.stores._sql.tables import VERSION
 from pai.testing._store_world import World
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +50,7 @@ async def test_a_table_of_others_with_our_name_is_refused(postgres: str):
 
 @pytest.mark.parametrize(
     ("version", "error", "words"),
-    [(0, MigrationNeeded, "pai db upgrade"), (2, StoreError, "newer pai")],
+    [(0, MigrationNeeded, "pai db upgrade"), (VERSION + 1, StoreError, "newer pai")],
 )
 async def test_another_version_is_refused(
     postgres: str, version: int, error: type[Exception], words: str

@@ -22,6 +22,7 @@ from pai.protocol import CallRecord, Commit, ThreadKey
 from pai.stores import open_store
 from pai.stores._sql import SqlStore, sqlite as sqlite_module
 from pai.stores._sql.sqlite import SqliteDatabase, default_driver
+from pai.stores._sql.tables import VERSION
 from pai.testing._store_world import World
 
 pytestmark = pytest.mark.anyio
@@ -114,7 +115,7 @@ async def test_a_foreign_database_stays_as_it_is(tmp_path: Path, table: str):
 
 @pytest.mark.parametrize(
     ("version", "error", "words"),
-    [(0, MigrationNeeded, "pai db upgrade"), (2, StoreError, "newer pai")],
+    [(0, MigrationNeeded, "pai db upgrade"), (VERSION + 1, StoreError, "newer pai")],
 )
 async def test_another_version_is_refused(
     tmp_path: Path, version: int, error: type[Exception], words: str

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from pai.errors import DefinitionError, Fault
 from pai.stores._sql.store import Database, SqlStore
 
-__all__ = ("Database", "SqlStore", "from_url")
+if TYPE_CHECKING:
+    from pai.stores._sql.postgresql import PostgresDatabase
+    from pai.stores._sql.sqlite import SqliteDatabase
+
+__all__ = ("Database", "SqlStore", "database_of", "from_url")
 
 
 def from_url(url: str) -> SqlStore:
@@ -17,16 +22,19 @@ def from_url(url: str) -> SqlStore:
     Raises:
         DefinitionError: The URL is not right, or the driver is not installed.
     """
-    if url.startswith("sqlite:"):
-        return SqlStore(_sqlite(url))
-    return SqlStore(_postgresql(url))
+    return SqlStore(database_of(url))
+
+
+def database_of(url: str) -> SqliteDatabase | PostgresDatabase:
+    """The database of such a URL; nothing is touched yet. Errors are those of :func:`from_url`."""
+    return _sqlite(url) if url.startswith("sqlite:") else _postgresql(url)
 
 
 def _refused(name: str, message: str) -> DefinitionError:
     return DefinitionError([Fault(f"store '{name}'", message)], subject="store")
 
 
-def _sqlite(url: str) -> Database:
+def _sqlite(url: str) -> SqliteDatabase:
     from pai.stores._sql.sqlite import SqliteDatabase
 
     address, _, query = url.partition("?")
@@ -45,7 +53,7 @@ def _sqlite(url: str) -> Database:
     return SqliteDatabase(path, full=synchronous == "full")
 
 
-def _postgresql(url: str) -> Database:
+def _postgresql(url: str) -> PostgresDatabase:
     try:
         from psycopg import ProgrammingError
         from psycopg.conninfo import conninfo_to_dict

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -11,8 +12,11 @@ import psycopg
 from psycopg_pool import ConnectionPool
 
 from pai.errors import StoreError
-from pai.stores._sql import schema
+from pai.stores._sql import schema, tables
 from pai.stores._sql.statement import Connection
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
 __all__ = ("PostgresDatabase",)
 
@@ -33,6 +37,9 @@ _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 _MAKING = 0x7061_6900
 """The advisory lock of those who make the tables."""
+
+_OPEN = 0x7061_6901
+"""The advisory lock that each connection of an open store shares, and an upgrade has alone."""
 
 
 class PostgresDatabase:
@@ -81,49 +88,118 @@ class PostgresDatabase:
         )
 
     def _prepare(self) -> ConnectionPool[psycopg.Connection[Any]]:
-        options = {"autocommit": True, "connect_timeout": int(_PATIENCE)}
-        try:
-            # The pool's own first connection would only tell that time is up, not why.
-            with psycopg.connect(self.url, **options) as connection:  # type: ignore[arg-type]
-                _make_tables(cast("Connection", connection))
-        except psycopg.Error as error:
-            raise _mapped(error) from error
         pool: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
             self.url,
-            kwargs=options,
-            configure=_configure,
+            kwargs=_OPTIONS,
             min_size=1,
             max_size=_CONNECTIONS,
             timeout=_PATIENCE,
             name="pai",
+            configure=_enter,
             open=False,
         )
-        pool.open()
+        try:
+            # The pool's own first connection would only tell that time is up, not why.
+            with psycopg.connect(self.url, **_OPTIONS) as connection:
+                held = cast("Connection", connection)
+                _share(held)
+                self._make_tables(held)
+                # It holds the lock until another one does.
+                pool.open(wait=True, timeout=_PATIENCE)
+        except BaseException as error:
+            pool.close()
+            if isinstance(error, psycopg.Error):
+                raise _mapped(error) from error
+            raise
         return pool
 
+    def _make_tables(self, connection: Connection) -> None:
+        if self._check(connection):
+            return
+        connection.execute("BEGIN")
+        connection.execute(f"SELECT pg_advisory_xact_lock({_MAKING})")
+        # Another process may have made them while this one waited.
+        if not self._check(connection):
+            schema.create(connection, "postgresql")
+        connection.execute("COMMIT")
 
-def _configure(connection: psycopg.Connection[Any]) -> None:
-    connection.execute(f"SET idle_in_transaction_session_timeout = {FROZEN * 1000:.0f}")
+    def _check(self, connection: Connection) -> bool:
+        # The URL is not repeated: it may hold a password.
+        command = "pai db upgrade URL"
+        return schema.check(connection, self.found(connection), self.subject, command)
+
+    # ------------------------------------------------------------------ upgrading
+
+    @property
+    def subject(self) -> str:
+        return "the database"
+
+    def found(self, connection: Connection) -> set[str]:
+        found = connection.execute(
+            "SELECT c.relname FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'p', 'v', 'm')"
+            " AND c.relnamespace = current_schema()::regnamespace"
+        )
+        # Others may keep their tables here, as long as none has a name of ours.
+        return {row[0] for row in found.fetchall()} & schema.OURS
+
+    @contextlib.contextmanager
+    def look(self) -> Iterator[Connection | None]:
+        try:
+            with psycopg.connect(self.url, **_OPTIONS) as connection:
+                yield cast("Connection", connection)
+        except psycopg.Error as error:
+            raise _mapped(error) from error
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[sa.Connection]:
+        import sqlalchemy as sa
+
+        engine = sa.create_engine(
+            "postgresql+psycopg://",
+            creator=lambda: psycopg.connect(self.url, connect_timeout=int(_PATIENCE)),
+            poolclass=sa.NullPool,
+        )
+        try:
+            with engine.connect() as connection:
+                lock = f"SELECT pg_try_advisory_xact_lock({_OPEN})"
+                if not connection.exec_driver_sql(lock).scalar():
+                    raise _open_elsewhere(connection)
+                yield connection
+                connection.commit()
+        except sa.exc.DBAPIError as error:
+            cause = error.orig if isinstance(error.orig, Exception) else error
+            raise _mapped(cause) from error
 
 
-def _make_tables(connection: Connection) -> None:
-    if schema.check(connection, _tables(connection), "the database"):
-        return
-    connection.execute("BEGIN")
-    connection.execute(f"SELECT pg_advisory_xact_lock({_MAKING})")
-    # Another process may have made them while this one waited.
-    if not schema.check(connection, _tables(connection), "the database"):
-        schema.create(connection, "postgresql")
-    connection.execute("COMMIT")
+_OPTIONS: dict[str, Any] = {"autocommit": True, "connect_timeout": int(_PATIENCE)}
 
 
-def _tables(connection: Connection) -> set[str]:
-    found = connection.execute(
-        "SELECT c.relname FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'p', 'v', 'm')"
-        " AND c.relnamespace = current_schema()::regnamespace"
+def _share(connection: Connection) -> None:
+    """Say that the database is open here; the lock ends with the connection."""
+    if not connection.execute(f"SELECT pg_try_advisory_lock_shared({_OPEN})").fetchone()[0]:
+        raise StoreError("the database is being upgraded: try again when that is done")
+
+
+def _enter(connection: psycopg.Connection[Any]) -> None:
+    """Prepare a connection of the pool; one that was lost may come back to other tables."""
+    held = cast("Connection", connection)
+    held.execute(f"SET idle_in_transaction_session_timeout = {FROZEN * 1000:.0f}")
+    _share(held)
+    if held.execute("SELECT version FROM meta").fetchone()[0] != tables.VERSION:
+        raise StoreError("the database has been upgraded: restart with the pai that did it")
+
+
+def _open_elsewhere(connection: sa.Connection) -> StoreError:
+    rows = connection.exec_driver_sql(
+        "SELECT DISTINCT a.pid, coalesce(host(a.client_addr), 'a local socket')"
+        " FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a USING (pid)"
+        " WHERE l.locktype = 'advisory' AND l.classid = 0 AND l.objid::bigint = %s ORDER BY 1",
+        (_OPEN,),
     )
-    # Others may keep their tables here, as long as none has a name of ours.
-    return {row[0] for row in found.fetchall()} & schema.OURS
+    where = ", ".join(f"backend {pid} from {address}" for pid, address in rows)
+    return StoreError(
+        f"the database is open in another process ({where}): stop all that use it, and try again"
+    )
 
 
 def _transaction(

@@ -6,9 +6,9 @@ import contextlib
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -17,7 +17,11 @@ from pai.errors import StoreError
 from pai.stores._sql import schema
 from pai.stores._sql.caller import current_callers
 from pai.stores._sql.lock import FileLock
+from pai.stores._sql.statement import Connection
 from pai.stores._sql.writer import Held, Writer
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
 __all__ = ("SqliteDatabase", "default_driver")
 
@@ -165,15 +169,76 @@ class SqliteDatabase:
         self._lock = lock
         return connection
 
-    def _locked(self) -> FileLock:
+    # ------------------------------------------------------------------ upgrading
+
+    @property
+    def subject(self) -> str:
+        return str(self._path)
+
+    def found(self, connection: Connection) -> set[str]:
+        found = connection.execute(
+            "SELECT name FROM sqlite_master"
+            " WHERE type = 'table' AND name NOT LIKE 'sqlite^_%' ESCAPE '^'"
+        )
+        return {row[0] for row in found.fetchall()}
+
+    @contextlib.contextmanager
+    def look(self) -> Iterator[Connection | None]:
+        if not self._path.is_file():
+            yield None
+            return
+        connection: Held | None = None
+        try:
+            connection = self._connect("query_only=1")
+            yield connection
+        except self._driver.Error as error:
+            raise self._mapped(error) from error
+        finally:
+            if connection is not None:
+                connection.close()
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[sa.Connection]:
+        import sqlalchemy as sa
+
+        lock = self._locked(upgrade=True)
+        raw: Held | None = None
+        try:
+            # Batches make a table anew under its name: its children must not go with the old one.
+            raw = self._connect("foreign_keys=0")
+            engine = sa.create_engine("sqlite://", creator=lambda: raw, poolclass=sa.StaticPool)
+            with engine.connect() as connection:
+                connection.exec_driver_sql("BEGIN EXCLUSIVE")
+                yield connection
+                if connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
+                    raise StoreError(f"{self.subject}: a row lost its thread: nothing was changed")
+                connection.commit()
+        except (self._driver.Error, sa.exc.DBAPIError) as error:
+            raise self._mapped(getattr(error, "orig", None) or error) from error
+        finally:
+            if raw is not None:
+                raw.close()
+            lock.release()
+
+    # ------------------------------------------------------------------ the lock
+
+    def _locked(self, *, upgrade: bool = False) -> FileLock:
         path = self._path
         old = self._driver.sqlite_version_info < _SAFE
         try:
-            return FileLock(path.with_name(path.name + "-lock"), alone=old)
+            return FileLock(path.with_name(path.name + "-lock"), alone=old or upgrade)
         except BlockingIOError:
-            version = f"SQLite {self._driver.sqlite_version}" if old else "an older SQLite"
+            if upgrade:
+                raise StoreError(
+                    f"{path} is open in another process: stop all that use it, and try again"
+                ) from None
+            reason = (
+                f"and SQLite {self._driver.sqlite_version}"
+                if old
+                else "by one that is upgrading it (then try again), or whose older SQLite"
+            )
             raise StoreError(
-                f"{path} is open elsewhere, and {version} can corrupt a file that two have open:"
+                f"{path} is open elsewhere, {reason} can corrupt a file that two have open:"
                 " use one process, install pysqlite3 for all of them (SQLite 3.51.3 or newer), or"
                 " take PostgreSQL"
             ) from None
@@ -184,17 +249,20 @@ class SqliteDatabase:
             ) from error
 
     def _make_tables(self, connection: Held) -> None:
-        subject = str(self._path)
         # Looked at before anything is changed: WAL mode is written into the file.
-        made = schema.check(connection, _tables(connection), subject)
+        made = self._check(connection)
         self._to_wal(connection)
         if made:
             return
         connection.execute("BEGIN IMMEDIATE")
         # Another process may have made them while this one waited.
-        if not schema.check(connection, _tables(connection), subject):
+        if not self._check(connection):
             schema.create(connection, self.dialect)
         connection.execute("COMMIT")
+
+    def _check(self, connection: Held) -> bool:
+        command = f"pai db upgrade {self.url}"
+        return schema.check(connection, self.found(connection), self.subject, command)
 
     def _to_wal(self, connection: Held) -> None:
         patient_until = time.monotonic() + _PATIENCE
@@ -244,10 +312,3 @@ def _forget_empty(path: Path) -> None:
 
 def _closed() -> StoreError:
     return StoreError("the store is not open")
-
-
-def _tables(connection: Held) -> set[str]:
-    found = connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite^_%' ESCAPE '^'"
-    )
-    return {row[0] for row in found.fetchall()}
