@@ -120,8 +120,10 @@ class Deaf(MemoryStore):
 class Grudging(MemoryStore):
     """Counts a run that was given back as taken over."""
 
-    async def release(self, key, run_id, fence):
-        await self.renew(key, run_id, fence, 0.0)
+    async def release(self, key, run_id, fence, delay=0.0):
+        batch = await super().release(key, run_id, fence, delay)
+        self._threads[key].takeovers += 1
+        return batch
 
 
 class Careless(MemoryStore):

@@ -132,7 +132,7 @@ async def test_an_error_of_the_server_is_told_and_rolls_back(postgres: str):
             await world.send(run=world.run(odd))
     await world.send()
     await store.close()
-    assert run(postgres, "select version from meta") == [(1,)]
+    assert run(postgres, "select version from meta") == [(VERSION,)]
 
 
 async def test_a_lost_connection_is_replaced(postgres: str):
@@ -160,4 +160,4 @@ async def test_a_connection_lost_in_a_transaction_fails_it(postgres: str):
         await store.tx(suicide)
     await World(store).send()
     await store.close()
-    assert run(postgres, "select version from meta") == [(1,)]
+    assert run(postgres, "select version from meta") == [(VERSION,)]

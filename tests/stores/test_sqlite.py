@@ -57,7 +57,7 @@ async def test_an_empty_database_gets_its_tables(tmp_path: Path):
     await store.open()
     await World(store).send()
     await store.close()
-    assert look(tmp_path / "new.db", "select version from meta") == 1
+    assert look(tmp_path / "new.db", "select version from meta") == VERSION
     assert look(tmp_path / "new.db", "pragma journal_mode") == "wal"
 
 
@@ -302,7 +302,7 @@ class Gate:
 
 
 def insert(connection: Any, app: str) -> str:
-    connection.execute(f"insert into meta (app, version) values ('{app}', 1)")
+    connection.execute(f"insert into meta (app, version) values ('{app}', {VERSION})")
     return app
 
 
