@@ -35,8 +35,7 @@ class ToolRepair(AgentBehaviorInput[ContextT], Generic[ContextT]):
     Args:
         tool: The name of the tool.
         call_id: The call.
-        input: What the model sent; ``None`` with *raw* where that is no JSON.
-        raw: The text it sent, where that is no JSON.
+        input: What the model sent.
         schema: The JSON Schema of the tool's input.
         faults: What is wrong with the input.
     """
@@ -44,7 +43,6 @@ class ToolRepair(AgentBehaviorInput[ContextT], Generic[ContextT]):
     tool: str
     call_id: str
     input: JsonValue
-    raw: str | None
     schema: JsonObject
     faults: tuple[Fault, ...]
 

@@ -17,6 +17,7 @@ from pai.definition import ToolDefinition
 from pai.errors import Fault, InvalidInput
 from pai.lifecycle import next_answer, wrong_answer
 from pai.loop._episode import Episode
+from pai.loop._repair import repaired_input
 from pai.protocol import CallOutcome, ToolCall
 from pai.schema import JsonValue
 
@@ -36,10 +37,11 @@ class PlannedCall:
         outcome: How it has ended already, if nothing runs.
         output: What was given for an output, if nothing runs.
         error: What the model is told, if nothing runs.
+        misfit: The tool whose schema the input does not fit, and what is wrong.
     """
 
     __slots__ = (
-        "call", "context", "error", "input", "outcome", "output", "stored_input", "tool",
+        "call", "context", "error", "input", "misfit", "outcome", "output", "stored_input", "tool",
     )  # fmt: skip
 
     def __init__(self, call: ToolCall, context: ToolCallContext[Any]) -> None:
@@ -51,6 +53,7 @@ class PlannedCall:
         self.outcome: CallOutcome | None = None
         self.output: object = None
         self.error: str | None = None
+        self.misfit: tuple[ToolDefinition[Any], tuple[Fault, ...]] | None = None
 
     def fail(self, error: str) -> PlannedCall:
         """Nothing runs: the model is told *error*."""
@@ -70,7 +73,7 @@ def _issues(faults: tuple[Fault, ...]) -> str:
 async def plan_call(episode: Episode, step: StepContext[Any], call: ToolCall) -> PlannedCall:
     """Parse, look up, check, rewrite, judge: in this order, and no further than it gets."""
     offered = [spec.name for spec in step.request.tools]
-    planned = _looked_up(episode, step.index, offered, call)
+    planned = await _mended(episode, _looked_up(episode, step.index, offered, call))
     chains = episode.agent.chains
     if planned.tool is not None and chains.rewrite_tool_input:
         await _rewrite(episode, planned, planned.tool)
@@ -92,7 +95,7 @@ async def plan_again(
         call: The call, as it is stored.
         judge: Ask ``before_tool_call``: it had not begun.
     """
-    planned = _looked_up(episode, index, offered, call)
+    planned = await _mended(episode, _looked_up(episode, index, offered, call))
     if judge and planned.tool is not None and episode.agent.chains.before_tool_call:
         await _judge(episode, planned)
     return planned
@@ -117,8 +120,20 @@ def _looked_up(episode: Episode, index: int, offered: list[str], call: ToolCall)
     try:
         planned.take(*_checked(tool, call.input))
     except InvalidInput as error:
+        planned.misfit = tool, error.faults
         return planned.fail(_issues(error.faults))
     planned.tool = tool
+    return planned
+
+
+async def _mended(episode: Episode, planned: PlannedCall) -> PlannedCall:
+    """The call, its input repaired if it did not fit and could be."""
+    if planned.misfit is not None:
+        tool, faults = planned.misfit
+        made = await repaired_input(episode, planned.call, tool, faults)
+        if made is not None:
+            planned.outcome, planned.error, planned.tool = None, None, tool
+            planned.take(*made)
     return planned
 
 

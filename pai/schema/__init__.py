@@ -24,6 +24,7 @@ from ._unset import UNSET, Unset
 
 if TYPE_CHECKING:
     from ._client import ClientSchema, compile_client_schema
+    from ._convert import converted
     from ._nulls import undo_nulls
     from ._strict_form import strict_form
 
@@ -41,6 +42,7 @@ __all__ = (
     "check_metadata_class",
     "compile_client_schema",
     "compile_schema",
+    "converted",
     "digest",
     "dump_json",
     "function_schema",
@@ -56,6 +58,7 @@ __all__ = (
 _LAZY = {
     "ClientSchema": "._client",
     "compile_client_schema": "._client",
+    "converted": "._convert",
     "strict_form": "._strict_form",
     "undo_nulls": "._nulls",
 }

@@ -16,7 +16,7 @@ from ._refusal import MAX_FAULTS, Found, Refusal, Way
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
 
-__all__ = ("ClientSchema", "compile_client_schema")
+__all__ = ("ClientSchema", "compile_client_schema", "validator")
 
 _DRAFTS = (
     "https://json-schema.org/draft/2020-12/schema",
@@ -111,6 +111,13 @@ def compile_client_schema(
         return ClientSchema(own, _compiled(own))
     except Refusal as refusal:
         raise InvalidInput(refusal.faults("$"), subject=subject) from None
+
+
+def validator(schema: JsonObject) -> Callable[[object], bool]:
+    """Tells whether a value fits a schema that is known to be sound."""
+    import jsonschema_rs
+
+    return jsonschema_rs.validator_for(schema, validate_formats=True).is_valid
 
 
 def _validator(schema: dict[str, Any]) -> _Errors:

@@ -51,6 +51,8 @@ schema.input.json_schema
 
 
 def test_the_promise_is_sorted_and_kept():
-    assert list(pai.schema.__all__) == sorted(pai.schema.__all__)
+    # Constants first, as the linter has it.
+    names = sorted(pai.schema.__all__, key=lambda name: (not name.isupper(), name))
+    assert list(pai.schema.__all__) == names
     for name in pai.schema.__all__:
         assert getattr(pai.schema, name) is not None
