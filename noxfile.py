@@ -106,6 +106,15 @@ def deep(session: nox.Session) -> None:
     )
 
 
+@nox.session(default=False)
+def kill(session: nox.Session) -> None:
+    """The kill campaign: 1,000 workers on SQLite, 300 on PostgreSQL (--kills N --store NAME)."""
+    session.install("--group=test", *EDITABLE)
+    forms = [["--kills=1000"], ["--kills=300", "--store=postgresql"]]
+    for arguments in [session.posargs] if session.posargs else forms:
+        session.run("python", "-m", "tests.campaign", *arguments)
+
+
 @nox.session
 def typing(session: nox.Session) -> None:
     """mypy, strict; and pyright on what the types of public names promise."""

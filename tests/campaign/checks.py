@@ -1,0 +1,192 @@
+"""What must be true of a store when all is over."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import attrs
+
+from pai import Pai, create_pai
+from pai.protocol import (
+    Event,
+    RunFinished,
+    RunQueued,
+    RunStarted,
+    TextPart,
+    ThreadState,
+    ToolCallPart,
+    fold,
+)
+
+from .watcher import thread_ids
+from .worker import all_sends
+from .workload import Marks, agent, content, faults, kind_of, number_of, thread_of
+
+__all__ = ("Figures", "check")
+
+
+@attrs.define
+class Figures:
+    """What a campaign came to."""
+
+    runs: int = 0
+    threads: int = 0
+    events: int = 0
+    takeovers: int = 0
+    calls: int = 0
+    interrupted: int = 0
+    bodies: int = 0
+    untold: int = 0
+    statuses: Counter[str] = attrs.Factory(Counter)
+    findings: list[str] = attrs.Factory(list)
+
+
+async def check(url: str, folder: Path, seed: int) -> Figures:
+    """Look at every thread; what is wrong stands in the findings."""
+    figures = Figures()
+    chance = random.Random(seed)
+    sends = all_sends(folder)
+    marks = Marks(folder / "marks").lines()
+    ran: dict[str, Counter[str]] = defaultdict(Counter)
+    for words in marks:
+        if words[0] == "ran":
+            ran[words[1]][words[2]] += 1
+    figures.bodies = sum([counter.total() for counter in ran.values()])
+    told = {int(words[1].partition("-")[2]) for words in marks if words[0] == "settled"}
+    figures.findings += [
+        " ".join(words) for words in marks if words[0] == "error" and words[1] not in _STOPPED
+    ]
+    async with create_pai(
+        agents={"a": agent(Marks(folder / "late"))}, store=url, work=False
+    ) as app:
+        found: set[int] = set()
+        for thread_id in sorted(await thread_ids(app)):
+            handle = app.thread("a", thread_id=thread_id)
+            state = await handle.state()
+            events = await _events(handle, state.cursor)
+            figures.threads += 1
+            figures.events += len(events)
+            for fault in _log_faults(state, events, chance):
+                figures.findings.append(f"{thread_id}: {fault}")
+            late = chance.randrange(len(events))
+            if await _events(handle, state.cursor, late) != events[late:]:
+                figures.findings.append(f"{thread_id}: one who joins at {late} sees other events")
+            async for fault in _run_faults(app, thread_id, state, events, ran, figures):
+                figures.findings.append(f"{thread_id}: {fault}")
+            found.update([number_of(run.id) for run in state.runs])
+    if missing := sends["accepted"] - found:
+        figures.findings.append(f"accepted and lost: {sorted(missing)}")
+    if strange := found - sends["asked"]:
+        figures.findings.append(f"never asked for: {sorted(strange)}")
+    figures.untold = len(sends["accepted"] - told)
+    return figures
+
+
+async def _events(thread: Any, until: int, after: int = 0) -> list[Event]:
+    found: list[Event] = []
+    with anyio.fail_after(30):
+        while after < until:
+            async for event in thread.events(after):
+                after = event.seq
+                found.append(event)
+                if after >= until:
+                    break
+    return found
+
+
+def _log_faults(state: ThreadState, events: list[Event], chance: random.Random) -> Iterator[str]:
+    if [event.seq for event in events] != list(range(1, state.cursor + 1)):
+        yield "the log has a gap"
+    if fold(None, events) != state:
+        yield "fold(events) is not the state"
+    for _ in range(3):
+        cut = chance.randrange(1, len(events))
+        if fold(fold(None, events[:cut]), events[cut:]) != state:
+            yield f"folded in two at {cut}, the events are not the state"
+    # One that was handed back is queued again.
+    queued = list(dict.fromkeys([e.run_id for e in events if isinstance(e, RunQueued)]))
+    started = [e for e in events if isinstance(e, RunStarted)]
+    ended = [event.run_id for event in events if isinstance(event, RunFinished)]
+    ids = [run.id for run in state.runs]
+    if queued != ids:
+        yield "queued otherwise than there are runs"
+    if sorted(ended) != sorted(ids):
+        yield f"{len(ended)} ends of {len(ids)} runs"
+    order = list(dict.fromkeys([event.run_id for event in started]))
+    if order != [run_id for run_id in queued if run_id in set(order)]:
+        yield "started in another order than queued"
+    attempts: Counter[str] = Counter()
+    active: str | None = None
+    for event in events:
+        if isinstance(event, RunStarted):
+            attempts[event.run_id] += 1
+            if event.attempt != attempts[event.run_id]:
+                yield f"{event.run_id}: attempt {event.attempt} is the {attempts[event.run_id]}."
+            if active not in (None, event.run_id):
+                yield f"{event.run_id} started while {active} was active"
+            active = event.run_id
+        elif isinstance(event, RunFinished) and active == event.run_id:
+            active = None
+        elif not isinstance(event, (RunQueued, RunFinished)) and event.run_id != active:
+            yield f"{event.type} of {event.run_id}, which is not active"
+
+
+async def _run_faults(
+    app: Pai,
+    thread_id: str,
+    state: ThreadState,
+    events: list[Event],
+    ran: dict[str, Counter[str]],
+    figures: Figures,
+) -> Any:
+    records = app.records("Ledger", thread_id=thread_id)
+    marks: Any = state.thread.metadata["marks"]
+    if len({message.id for message in state.messages}) < len(state.messages):
+        yield "a message stands there twice"
+    figures.takeovers += sum([isinstance(e, RunStarted) and e.attempt > 1 for e in events])
+    for run in state.runs:
+        number = number_of(run.id)
+        figures.runs += 1
+        lost = run.error is not None and run.error["code"] == "worker_lost"
+        figures.statuses["worker_lost" if lost else run.status] += 1
+        if thread_of(number) != thread_id:
+            yield f"{run.id} is on the wrong thread"
+        expected = run.status in _ENDS.get(kind_of(number), ("completed",))
+        if run.status == "failed" and run.error is not None:
+            expected = expected and run.error["code"] == "model_error"
+        if not (lost or expected):
+            yield f"{run.id} ({kind_of(number)}) is {run.status}: {run.error}"
+        own = [message for message in state.messages if message.run_id == run.id]
+        asked = [message.parts for message in own if message.role == "user"]
+        if asked != [(TextPart(content(number)),)]:
+            yield f"{run.id} was asked {asked}"
+        said = [message for message in own if message.role == "assistant"]
+        for fault in faults(number, run.status, said, ran[run.id]):
+            yield f"{run.id} ({kind_of(number)}, {run.status}): {fault}"
+        calls = [p for message in said for p in message.parts if isinstance(p, ToolCallPart)]
+        figures.calls += len(calls)
+        figures.interrupted += sum([part.outcome == "interrupted" for part in calls])
+        if not said:
+            continue
+        # Written before the step was, by each door.
+        if run.metadata != {"marks": {"run": 1}}:
+            yield f"{run.id} lost its metadata: {run.metadata}"
+        if marks.get(run.id, -1) not in (len(said) - 1, len(said)):
+            yield f"the thread lost the mark of {run.id}: {marks.get(run.id)}"
+        for index in range(len(said)):
+            if await records.get(f"{run.id}/{index}") != index:
+                yield f"{run.id} lost the record of step {index}"
+        for part in calls:
+            kept = await records.get(f"{run.id}/{part.call_id}")
+            if part.outcome in ("completed", "failed") and kept != part.outcome:
+                yield f"{run.id} lost the record of {part.call_id}: {kept}"
+
+
+# What a stopped worker may meet: its lease is gone, or SQLite's lock was held by another.
+_STOPPED = ("StoreError", "LeaseLost")
+_ENDS = {"fails": ("failed",), "cancelled": ("cancelled", "completed")}

@@ -1,0 +1,147 @@
+"""One life of a worker: it sends, runs whatever is queued, and is killed."""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import attrs
+
+from pai import Pai, create_pai
+from pai.errors import ModelError, StoreError
+from pai.runtime import _engines
+
+from .fail_points import Strike, kill, open_struck
+from .workload import Marks, agent, content, kind_of, thread_of
+
+__all__ = ("LEASE", "OPEN", "Life", "Sends", "all_sends", "work")
+
+LEASE = 0.6
+"""Seconds; short, so that much is taken over."""
+
+OPEN = 4
+"""Runs that a worker follows at once."""
+
+
+@attrs.frozen
+class Life:
+    """
+    What a worker is told at its birth.
+
+    Args:
+        url: The store's.
+        folder: Where the campaign keeps its files.
+        slot: Whose sends it goes on with, of so many slots.
+        slots: How many there are.
+        place: Where it kills itself, if anywhere.
+        passing: At which passing of it.
+        sending: Whether it sends more when all it has sent has ended; else it ends.
+        seed: Of what it leaves to chance.
+    """
+
+    url: str
+    folder: Path
+    slot: int
+    slots: int
+    place: str | None
+    passing: int
+    sending: bool
+    seed: int
+
+
+class Sends:
+    """The sends of one slot, over all its lives: asked for, accepted, ended."""
+
+    def __init__(self, life: Life) -> None:
+        self._life = life
+        self._marks = Marks(life.folder / f"sends-{life.slot}")
+        self.told: dict[int, str] = {}
+        for number, what in self._marks.lines():
+            self.told[int(number)] = what
+        self._left = [number for number, what in self.told.items() if what != "ended"]
+        self._next = len(self.told)
+
+    def tell(self, number: int, what: str) -> None:
+        self._marks.add(number, what)
+        self.told[number] = what
+
+    def __iter__(self) -> Iterator[int]:
+        """First what an earlier life left, then new ones."""
+        while self._left:
+            yield self._left.pop(0)
+        while self._life.sending:
+            number = self._next * self._life.slots + self._life.slot
+            self._next += 1
+            yield number
+
+
+async def work(life: Life) -> None:
+    """Live until everything has ended, or for ever."""
+    _engines.POLL = 0.05
+    marks = Marks(life.folder / "marks")
+    chance = random.Random(life.seed)
+
+    def struck(place: str) -> None:
+        marks.add("killed", place.replace(" ", "_"))
+        kill()
+
+    def reported(error: BaseException) -> None:
+        if not isinstance(error, (ModelError, RuntimeError)):  # those that scripts raise
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{Path(place.filename).name}:{place.lineno}"
+            marks.add("error", type(error).__name__, where, str(error).replace(" ", "_"))
+
+    strike = Strike(life.place or "", life.passing if life.place is not None else 0, struck)
+    store, _ = open_struck(life.url, strike)
+    sends = Sends(life)
+    numbers = iter(sends)
+    async with (
+        create_pai(
+            agents={"a": agent(marks)}, store=store, lease=LEASE, on_runtime_error=reported
+        ) as app,
+        anyio.create_task_group() as group,
+    ):
+
+        async def follow() -> None:
+            for number in numbers:
+                while True:
+                    try:
+                        await _one(app, sends, number, chance)
+                    except StoreError as error:
+                        # A stopped worker may hold SQLite's lock; the caller asks again.
+                        reported(error)
+                    else:
+                        break
+
+        for _ in range(OPEN):
+            group.start_soon(follow)
+
+
+async def _one(app: Pai, sends: Sends, number: int, chance: random.Random) -> None:
+    thread = app.thread("a", thread_id=thread_of(number))
+    run_id = f"r-{number}"
+    if sends.told.get(number) != "accepted":
+        sends.tell(number, "asked")
+        # The same again, if an earlier life was killed before it knew.
+        await thread.send(content(number), run_id=run_id)
+        sends.tell(number, "accepted")
+    run: Any = await thread.run(run_id)
+    if kind_of(number) == "cancelled":
+        await anyio.sleep(chance.random() * 0.2)
+        await run.cancel("user")
+    await run.result()
+    sends.tell(number, "ended")
+
+
+def all_sends(folder: Path) -> dict[str, set[int]]:
+    """What was asked for and what was accepted, of all slots."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for path in folder.glob("sends-*"):
+        for number, what in Marks(path).lines():
+            found[what].add(int(number))
+    return found
