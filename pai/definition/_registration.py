@@ -8,6 +8,7 @@ from typing import Any, get_type_hints
 
 from pai.definition._checks import compiled, entries, text_faults
 from pai.definition._commands import CommandDefinition
+from pai.definition._loop_options import DISCOVERY_TOOL
 from pai.definition._names import name_faults, tool_name_faults
 from pai.definition._tools import AgentToolConfig, ToolDefinition
 from pai.errors import Fault
@@ -25,6 +26,8 @@ def registered_tools(
     for key, item in entries(given, "tools", faults):
         at = f"tools.{key}"
         faults += tool_name_faults(key, at)
+        if key == DISCOVERY_TOOL:
+            faults.append(Fault(at, "is the tool that discovers lazy ones: take another name"))
         config = AgentToolConfig[Any](item) if isinstance(item, ToolDefinition) else item
         if not isinstance(config, AgentToolConfig):
             faults.append(_no_tool(config, at))

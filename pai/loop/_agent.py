@@ -36,7 +36,7 @@ class BoundAgent:
 
     __slots__ = (
         "_subsets", "bindings", "chains", "contexts", "definition", "fixed_instructions", "gated",
-        "key", "provider_tools", "tool_capabilities",
+        "key", "lazy", "lazy_specs", "provider_tools", "tool_capabilities",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +67,12 @@ class BoundAgent:
             for name, config in definition.tools.items()
             if config.tool.context is not None and config.map_context is None
         }
+        self.lazy: Final = frozenset(
+            [name for name, config in definition.tools.items() if config.tool.lazy]
+        )
+        self.lazy_specs: Final[
+            dict[tuple[frozenset[str], frozenset[str], str], tuple[ToolSpec, ...]]
+        ] = {}
         self.fixed_instructions: Final = (
             None if callable(definition.instructions) else as_instructions(definition.instructions)
         )

@@ -45,6 +45,7 @@ class Episode:
     One continuation of a run, from claim to settle.
 
     Attributes:
+        discovered: How many messages were looked at for lazy tools, and those found (O-6).
         draft: The assistant message of the present step.
         finish_reason: How the last step finished.
         held: What the next commit takes along.
@@ -56,7 +57,7 @@ class Episode:
     """
 
     __slots__ = (
-        "_history", "_rewriting", "agent", "broken", "call_ids", "claimed", "context", "draft",
+        "_history", "_rewriting", "agent", "broken", "call_ids", "claimed", "context", "discovered", "draft",
         "finish_reason", "held", "history_length", "journal", "loop", "loop_thread",
         "message_patch", "open_calls", "options", "patch", "report", "resolve", "selection",
         "signal", "tool_limiter", "transport", "usage",
@@ -88,6 +89,7 @@ class Episode:
         self.selection: ModelSelection | None = None
         self.transport: Transport | None = None
         self.usage = Usage()
+        self.discovered: tuple[int, set[str]] = (0, set())
         self.finish_reason: FinishReason = "other"
         self.loop: LoopOptions[Any] = agent.definition.loop
         self.options: RunOptions | None = None

@@ -53,8 +53,8 @@ async def _one_call(episode: Episode, planned: PlannedCall, fatal: list[BaseExce
     schema = None if config is None else config.tool.output
     if planned.tool is not None and config is not None:
         result = await _execute(episode, planned, planned.tool, config, fatal)
-    elif planned.outcome == "skipped":
-        result = checked_output(episode, call, schema, planned.output, "skipped")
+    elif planned.outcome in ("skipped", "completed"):
+        result = checked_output(episode, call, schema, planned.output, planned.outcome)
     else:
         result = Result(planned.outcome or "failed", None, planned.error)
     shown, result = await judged(episode, planned.context, schema, result)

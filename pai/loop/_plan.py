@@ -13,11 +13,13 @@ from pai.contexts import (
     ToolCallContext,
     renew,
 )
-from pai.definition import ToolDefinition
+from pai.definition import DISCOVERY_TOOL, ToolDefinition
 from pai.errors import Fault, InvalidInput
 from pai.lifecycle import next_answer, wrong_answer
 from pai.loop._episode import Episode
+from pai.loop._lazy import discover, undiscovered
 from pai.loop._repair import repaired_input
+from pai.loop._request import available_tools
 from pai.protocol import CallOutcome, ToolCall
 from pai.schema import JsonValue
 
@@ -73,7 +75,7 @@ def _issues(faults: tuple[Fault, ...]) -> str:
 async def plan_call(episode: Episode, step: StepContext[Any], call: ToolCall) -> PlannedCall:
     """Parse, look up, check, rewrite, judge: in this order, and no further than it gets."""
     offered = [spec.name for spec in step.request.tools]
-    planned = await _mended(episode, _looked_up(episode, step.index, offered, call))
+    planned = await _seen_to(episode, _looked_up(episode, step.index, offered, call))
     chains = episode.agent.chains
     if planned.tool is not None and chains.rewrite_tool_input:
         await _rewrite(episode, planned, planned.tool)
@@ -95,7 +97,7 @@ async def plan_again(
         call: The call, as it is stored.
         judge: Ask ``before_tool_call``: it had not begun.
     """
-    planned = await _mended(episode, _looked_up(episode, index, offered, call))
+    planned = await _seen_to(episode, _looked_up(episode, index, offered, call))
     if judge and planned.tool is not None and episode.agent.chains.before_tool_call:
         await _judge(episode, planned)
     return planned
@@ -114,6 +116,8 @@ def _looked_up(episode: Episode, index: int, offered: list[str], call: ToolCall)
         known = ", ".join(offered) or "none"
         return planned.fail(f"There is no tool named {call.tool!r}. Tools: {known}.")
     if call.tool not in offered:
+        if DISCOVERY_TOOL in offered and undiscovered(episode, [call.tool]):
+            return planned.fail(f"Discover {call.tool!r} first: call {DISCOVERY_TOOL} with it.")
         # Disabled, or left out by a patch: a stale or forged call does not run it (A-TOOL-3).
         return planned.fail(f"The tool {call.tool!r} is not available now.")
     tool = config.tool
@@ -126,8 +130,16 @@ def _looked_up(episode: Episode, index: int, offered: list[str], call: ToolCall)
     return planned
 
 
-async def _mended(episode: Episode, planned: PlannedCall) -> PlannedCall:
-    """The call, its input repaired if it did not fit and could be."""
+async def _seen_to(episode: Episode, planned: PlannedCall) -> PlannedCall:
+    """The call, its input repaired if it did not fit and could be; discovery is done at once."""
+    call = planned.call
+    if call.tool == DISCOVERY_TOOL and episode.agent.lazy and call.raw is None:
+        # Also where it is not offered any more, as all is discovered.
+        available = episode.agent.lazy.intersection(await available_tools(episode))
+        output, error = discover(episode.agent, available, call.input)
+        if error is not None:
+            return planned.fail(error)
+        planned.outcome, planned.output, planned.error = "completed", output, None
     if planned.misfit is not None:
         tool, faults = planned.misfit
         made = await repaired_input(episode, planned.call, tool, faults)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Collection
 from operator import attrgetter
 from typing import Any
 
 import attrs
 
 from pai.contexts import UNSET, Respond, StepContext, StepPatch, Unset, renew
-from pai.definition import ModelSelection
+from pai.definition import DISCOVERY_TOOL, ModelSelection
 from pai.lifecycle import next_answer, wrong_answer
 from pai.loop._agent import as_instructions
 from pai.loop._episode import Episode
 from pai.loop._history import repaired
+from pai.loop._lazy import undiscovered, with_discovery
 from pai.loop._prepare import behavior_input, take_patch
 from pai.loop._tool_choice import choice_of, fitting
 from pai.loop._transport import find_transport, wrapped
 from pai.ports import ModelDriver, ModelRequest
 from pai.protocol import SystemMessage, ToolSpec
 
-__all__ = ("build_request", "prepare_step")
+__all__ = ("available_tools", "build_request", "prepare_step")
 
 
 async def select_model(episode: Episode) -> ModelSelection:
@@ -70,17 +72,26 @@ async def write_instructions(episode: Episode) -> tuple[SystemMessage, ...]:
 
 async def offered_tools(episode: Episode) -> tuple[ToolSpec, ...]:
     """The tools offered in this step: declared, enabled, and within the patch (A-TOOL-3)."""
-    agent = episode.agent
-    patch = episode.patch
-    if not agent.gated and (patch is None or patch.tools is UNSET):
+    agent, patch = episode.agent, episode.patch
+    if not agent.gated and not agent.lazy and (patch is None or patch.tools is UNSET):
         return agent.definition.specs
+    names = frozenset(await available_tools(episode))
+    if not agent.lazy:
+        return agent.specs(names)
+    hidden = undiscovered(episode, names)
+    return with_discovery(agent, names - hidden, hidden, episode.loop.lazy_tools)
+
+
+async def available_tools(episode: Episode) -> set[str]:
+    """Names of the tools that can be used now, lazy ones that are not discovered included."""
+    agent, patch = episode.agent, episode.patch
     names = set(agent.definition.tools)
     if patch is not None and patch.tools is not UNSET:
         names &= set(patch.tools)  # type: ignore[arg-type]  # it is set
     for name, config in agent.gated.items():
         if name in names and not await is_enabled(episode, config.enabled):
             names.discard(name)
-    return agent.specs(frozenset(names))
+    return names
 
 
 async def is_enabled(episode: Episode, enabled: Any) -> bool:
@@ -149,6 +160,18 @@ async def prepare_step(episode: Episode, step: StepContext[Any]) -> Respond | No
     return None
 
 
+def _subset(
+    episode: Episode, offered: tuple[ToolSpec, ...], wanted: Collection[str]
+) -> tuple[ToolSpec, ...]:
+    """Those of the offered tools that a patch wants; lazy ones can still be discovered."""
+    names = frozenset([spec.name for spec in offered])
+    kept = names.intersection(wanted)
+    if DISCOVERY_TOOL not in names:
+        return episode.agent.specs(kept)
+    hidden = undiscovered(episode, wanted)
+    return with_discovery(episode.agent, kept, hidden, episode.loop.lazy_tools)
+
+
 _FIELDS = tuple([field.name for field in attrs.fields(ModelRequest)])
 _values = attrgetter(*_FIELDS)
 _AT = {name: index for index, name in enumerate(_FIELDS)}
@@ -167,8 +190,7 @@ def _patched(episode: Episode, request: ModelRequest, patch: StepPatch) -> Model
         elif name == "messages":
             value = tuple(repaired(value))
         elif name == "tools":
-            offered = {spec.name for spec in request.tools}
-            value = episode.agent.specs(frozenset(offered.intersection(value)))
+            value = _subset(episode, request.tools, value)
         elif name == "provider_tools":
             declared = episode.agent.definition.provider_tools
             chosen = {id(declared[tool]) for tool in value}
