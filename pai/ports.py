@@ -33,13 +33,17 @@ if TYPE_CHECKING:
         Committed,
         Decision,
         Event,
+        JobRecord,
         Message,
+        NewLabel,
+        NewTitle,
         PromptCache,
         ProviderOptions,
         ProviderTool,
         ReasoningLevel,
         Retry,
         RunRecord,
+        RunSource,
         StreamPart,
         SystemMessage,
         ThreadKey,
@@ -335,9 +339,26 @@ class Store(Protocol):
     async def calls(self, key: ThreadKey, run_id: str) -> list[CallRecord]:
         """The rows of a run's calls that have not settled."""
 
-    async def append(self, key: ThreadKey, run_id: str, fence: int, events: list[Event]) -> Batch:
+    async def append(
+        self,
+        key: ThreadKey,
+        run_id: str,
+        fence: int,
+        events: list[Event],
+        *,
+        jobs: Sequence[JobRecord] = (),
+        unlabelled: str | None = None,
+    ) -> Batch:
         """
         Write events of a step under way into the log, as one batch.
+
+        Args:
+            key: The thread.
+            run_id: The run.
+            fence: The fence of its lease.
+            events: The events.
+            jobs: Side jobs that come with them (R-38).
+            unlabelled: A message that is void: its label jobs and labels go first.
 
         Raises:
             LeaseLost: The run is not ours any more.
@@ -379,6 +400,52 @@ class Store(Protocol):
         self, partition: str, agent: str, limit: int, after: str | None
     ) -> tuple[list[ThreadRecord], str | None]:
         """A page of an agent's threads, newest first, and the cursor of the next page."""
+
+    async def due_jobs(self, limit: int = 100) -> list[tuple[ThreadKey, str]]:
+        """Threads and ids of side jobs that nobody works on, those that wait longest first."""
+
+    async def claim_job(self, key: ThreadKey, job_id: str, lease: float) -> JobRecord | None:
+        """
+        Take a side job that is due: it has a new attempt then, and who had the last one has lost it.
+
+        Args:
+            key: The thread.
+            job_id: The job.
+            lease: Seconds until others may take it.
+
+        Returns:
+            The job, or ``None`` if it is done, or others work on it.
+        """
+
+    async def postpone_job(self, key: ThreadKey, job_id: str, attempt: int, seconds: float) -> bool:
+        """
+        See that nobody takes a side job for *seconds*: to keep it, or to try again later.
+
+        Returns:
+            Whether it was ours.
+        """
+
+    async def finish_job(
+        self, key: ThreadKey, job_id: str, attempt: int, result: NewTitle | NewLabel | None = None
+    ) -> Batch | None:
+        """
+        Write what a side job made, with its event, and delete the job: one transaction.
+
+        A title is left out where it may not replace the one that is there by now (A-TITLE-3). A
+        label may come before its message is committed.
+
+        Args:
+            key: The thread.
+            job_id: The job.
+            attempt: The attempt that was made.
+            result: What came of it; ``None``: nothing.
+
+        Returns:
+            The event; ``None`` if nothing was written, or the job is not ours any more.
+        """
+
+    async def run_source(self, key: ThreadKey, run_id: str) -> RunSource | None:
+        """A run, its thread's head and the messages up to it, as of one moment."""
 
     async def get_record(self, scope: RecordScope, key: str) -> str | None:
         """A plugin's record, as JSON text."""

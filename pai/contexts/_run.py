@@ -11,11 +11,11 @@ import attrs
 from pai.contexts._patches import RunPatch
 from pai.contexts._read_only import ReadOnly, put
 from pai.contexts._records import Records
-from pai.definition import MetadataPatch, Signal
+from pai.definition import MetadataPatch, Signal, ThreadRef
 from pai.protocol import Message, Metadata
 from pai.schema import JsonObject
 
-__all__ = ("AgentRef", "RunContext", "RunHost", "ThreadRef")
+__all__ = ("AgentRef", "RunContext", "RunHost")
 
 ContextT = TypeVar("ContextT")
 
@@ -26,17 +26,6 @@ class AgentRef:
 
     name: str
     version: str
-
-
-@attrs.frozen(eq=False)
-class ThreadRef:
-    """The thread of a run; hooks see both bags of its metadata (A-META-7)."""
-
-    id: str
-    title: str | None
-    title_source: str | None
-    metadata: Metadata
-    created_at: datetime
 
 
 class RunHost(Protocol):

@@ -29,6 +29,13 @@ from pai.definition._repair import NOT_REPAIRED, NotRepaired, RepairToolInput, T
 from pai.definition._request_options import RequestOptions
 from pai.definition._run_options import RunOptions, run_options
 from pai.definition._selection import ModelSelection, ModelSource
+from pai.definition._side_text import (
+    ReasoningSummaryConfig,
+    ReasoningSummaryGeneratorInput,
+    ThreadTitleConfig,
+    ThreadTitleGeneratorInput,
+    TitleRefresh,
+)
 from pai.definition._signal import Signal
 from pai.definition._stop import (
     AllOf,
@@ -41,6 +48,7 @@ from pai.definition._stop import (
     step_limit,
     until_finish_reason,
 )
+from pai.definition._thread_ref import ThreadRef
 from pai.definition._tool_context import Capabilities, ToolContext, ToolHost
 from pai.definition._tool_makers import define_tool, tool
 from pai.definition._tools import AgentToolConfig, ToolDefinition
@@ -73,12 +81,18 @@ __all__ = (
     "ObservedOutput",
     "ObservedTool",
     "Price",
+    "ReasoningSummaryConfig",
+    "ReasoningSummaryGeneratorInput",
     "RepairToolInput",
     "RequestOptions",
     "RunOptions",
     "Signal",
     "StopStrategy",
     "StopWhen",
+    "ThreadRef",
+    "ThreadTitleConfig",
+    "ThreadTitleGeneratorInput",
+    "TitleRefresh",
     "ToolContext",
     "ToolDefinition",
     "ToolHost",

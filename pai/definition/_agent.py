@@ -34,6 +34,12 @@ from pai.definition._registration import (
 from pai.definition._repair import RepairToolInput
 from pai.definition._request_options import RequestFunction
 from pai.definition._selection import ModelSource, model_faults
+from pai.definition._side_text import (
+    ReasoningSummaryConfig,
+    ThreadTitleConfig,
+    summary_config,
+    title_config,
+)
 from pai.definition._stop import StopWhen
 from pai.definition._tools import AgentToolConfig, ToolDefinition
 from pai.errors import (
@@ -94,6 +100,8 @@ class AgentDefinition(Generic[ContextT]):
     request: RequestFunction[ContextT] | None
     wrap_transport: WrapTransport | None
     loop: LoopOptions[ContextT]
+    thread_titles: ThreadTitleConfig | None
+    reasoning_summary: ReasoningSummaryConfig | None
     capabilities: Mapping[str, Capability[Any]]
     specs: tuple[ToolSpec, ...] = attrs.field(repr=False)
     """The tools as models are told of them: one tuple for good, so that drivers can keep its form."""
@@ -136,8 +144,6 @@ class AgentDefinition(Generic[ContextT]):
 _LATER_FIELDS = {
     "subagents": LATER_OPTION,
     "outputs": LATER_OPTION,
-    "thread_titles": LATER,
-    "reasoning_summary": LATER,
     "compatible": LATER,
 }
 """Fields that are named already and refused until they do something."""
@@ -183,6 +189,8 @@ def define_agent(
     prompt_cache: PromptCache | Literal["none", "short", "long"] | None = None,
     repair_tool_input: bool | RepairToolInput[None] = True,
     lazy_tools: LazyTools | None = None,
+    thread_titles: bool | ThreadTitleConfig = False,
+    reasoning_summary: bool | ReasoningSummaryConfig = False,
 ) -> AgentDefinition[None]: ...
 @overload
 def define_agent(
@@ -213,6 +221,8 @@ def define_agent(
     prompt_cache: PromptCache | Literal["none", "short", "long"] | None = None,
     repair_tool_input: bool | RepairToolInput[ContextT] = True,
     lazy_tools: LazyTools | None = None,
+    thread_titles: bool | ThreadTitleConfig = False,
+    reasoning_summary: bool | ReasoningSummaryConfig = False,
 ) -> AgentDefinition[ContextT]: ...
 @overload
 def define_agent(
@@ -243,6 +253,8 @@ def define_agent(
     prompt_cache: PromptCache | Literal["none", "short", "long"] | None = None,
     repair_tool_input: bool | RepairToolInput[ContextT] = True,
     lazy_tools: LazyTools | None = None,
+    thread_titles: bool | ThreadTitleConfig = False,
+    reasoning_summary: bool | ReasoningSummaryConfig = False,
 ) -> AgentDefinition[ContextT]: ...
 
 
@@ -274,6 +286,8 @@ def define_agent(
     prompt_cache: PromptCache | Literal["none", "short", "long"] | None = None,
     repair_tool_input: bool | RepairToolInput[Any] = True,
     lazy_tools: LazyTools | None = None,
+    thread_titles: bool | ThreadTitleConfig = False,
+    reasoning_summary: bool | ReasoningSummaryConfig = False,
     **unknown: object,
 ) -> AgentDefinition[Any]:
     """
@@ -313,6 +327,8 @@ def define_agent(
         repair_tool_input: Whether input that does not fit is converted, or a function that mends
             it (O-14).
         lazy_tools: How lazy tools are told of before they are discovered (O-6).
+        thread_titles: Whether and how threads get titles (A-TITLE-1).
+        reasoning_summary: Whether and how parts of reasoning get labels (A-REASON-1).
         **unknown: Fields that are refused by name: those that come later, and those nobody knows.
 
     Raises:
@@ -353,6 +369,8 @@ def define_agent(
         for chosen in choice_names(tool_choice)
         if chosen not in configs and chosen not in [tool.name for tool in hosted.values()]
     ]
+    titles = title_config(thread_titles, "thread_titles", faults)
+    summaries = summary_config(reasoning_summary, "reasoning_summary", faults)
     known_commands = registered_commands(commands, run_metadata, faults)
     metadata = _bag_faults(run_metadata, thread_metadata, message_metadata)
     capabilities, clashes = fold_capabilities(
@@ -380,6 +398,8 @@ def define_agent(
         request=request,
         wrap_transport=wrap_transport,
         loop=LoopOptions(**loop),
+        thread_titles=titles,
+        reasoning_summary=summaries,
         capabilities=MappingProxyType(capabilities),
         specs=tuple([item.tool.spec(key) for key, item in configs.items()]),
     )

@@ -10,7 +10,7 @@ from pai.definition._checks import arity_faults, provider_options_faults
 from pai.errors import Fault
 from pai.protocol import SystemMessage
 
-__all__ = ("Instructions", "instruction_faults")
+__all__ = ("Instructions", "InstructionsValue", "instruction_faults")
 
 ContextT = TypeVar("ContextT")
 

@@ -36,7 +36,7 @@ class BoundAgent:
 
     __slots__ = (
         "_subsets", "bindings", "chains", "contexts", "definition", "fixed_instructions", "gated",
-        "key", "lazy", "lazy_specs", "provider_tools", "tool_capabilities",
+        "key", "lazy", "lazy_specs", "leaves_jobs", "provider_tools", "tool_capabilities",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +50,10 @@ class BoundAgent:
         self.definition: Final = definition
         self.chains: Final = Chains(lifecycle)
         self.bindings: Final = bindings
+        # Whether the end of a run leaves side jobs: only then it is asked for some.
+        self.leaves_jobs: Final = (
+            bool(self.chains.run_settled) or definition.thread_titles is not None
+        )
         self.tool_capabilities: Final = {
             name: Capabilities(
                 {alias: bindings[item.id] for alias, item in config.tool.capabilities.items()}

@@ -21,6 +21,7 @@ from pai.definition import (
 from pai.errors import PluginError
 from pai.loop._agent import BoundAgent
 from pai.loop._draft import Draft
+from pai.loop._end_jobs import end_jobs
 from pai.loop._journal import Journal
 from pai.ports import ModelDriver
 from pai.protocol import (
@@ -139,6 +140,12 @@ class Episode:
             change.run_metadata = held.run_metadata
             change.thread_metadata = held.thread_metadata
             change.message_metadata = held.message_metadata
+        if change.end is not None and self.agent.leaves_jobs:
+            # A message that this very commit brings is not in the history yet.
+            count = len(self._history) + (self.draft.message is None)
+            change.jobs = end_jobs(
+                self.agent, self.claimed, count, change.end, self.journal.job_lease
+            )
         return await self.journal.commit(change)
 
     async def flush(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from time import monotonic
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from pai.contexts import Records
 from pai.errors import LeaseLost
 from pai.loop._log import last_step, used_before
 from pai.ports import RecordScope, RunHold, Store
-from pai.protocol import Batch, Commit, Committed, Event, ThreadKey, Usage
+from pai.protocol import Batch, Commit, Committed, Event, JobRecord, ThreadKey, Usage
 
 __all__ = ("Journal",)
 
@@ -38,11 +38,14 @@ class Journal:
         fence: The fence of its lease.
         publish: Hands a committed batch to the watchers.
         spawn: Starts a task beside the run.
+        begin: Works on side jobs that were written.
+        job_lease: Seconds that this process has for a side job it writes.
     """
 
     __slots__ = (
-        "_done", "_ended", "_failed", "_interval", "_last", "_pending", "_publish", "_sleeping",
-        "_spawn", "_store", "_writing", "fence", "key", "more", "run_id",
+        "_begin", "_done", "_ended", "_failed", "_interval", "_jobs", "_last", "_pending",
+        "_publish", "_sleeping", "_spawn", "_store", "_unlabelled", "_writing", "fence",
+        "job_lease", "key", "more", "run_id",
     )  # fmt: skip
 
     def __init__(
@@ -53,6 +56,8 @@ class Journal:
         fence: int,
         publish: Callable[[ThreadKey, Batch], None],
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+        begin: Callable[[ThreadKey, JobRecord], None] | None = None,
+        job_lease: float = 0.0,
     ) -> None:
         self._store: Final = store
         self.key: Final = key
@@ -60,6 +65,10 @@ class Journal:
         self.fence: Final = fence
         self._publish: Final = publish
         self._spawn: Final = spawn
+        self._begin: Final = begin
+        self.job_lease: Final = job_lease
+        self._jobs: list[JobRecord] = []
+        self._unlabelled: str | None = None
         self.more = False
         """Whether another run of the thread waits; told by the commit that ends this one."""
         self._pending: list[Event] = []
@@ -89,7 +98,44 @@ class Journal:
         if self._pending:
             events = [*self._pending, *events]
             self._pending = []
-        self._publish(self.key, await self._store.append(self.key, self.run_id, self.fence, events))
+        await self._append(events)
+
+    async def _append(self, events: list[Event]) -> None:
+        if not self._jobs and self._unlabelled is None:
+            batch = await self._store.append(self.key, self.run_id, self.fence, events)
+            self._publish(self.key, batch)
+            return
+        jobs, self._jobs = self._jobs, []
+        unlabelled, self._unlabelled = self._unlabelled, None
+        batch = await self._store.append(
+            self.key, self.run_id, self.fence, events, jobs=jobs, unlabelled=unlabelled
+        )
+        self._publish(self.key, batch)
+        self.begin(jobs)
+
+    def leave(self, job: JobRecord) -> None:
+        """Write a side job with what comes next, and work on it from then on (R-38)."""
+        self._jobs.append(job)
+
+    def unlabel(self, message_id: str) -> None:
+        """Drop the labels of a message that is void, with what comes next."""
+        self._jobs = [job for job in self._jobs if not job.id.startswith(f"{message_id}:")]
+        self._unlabelled = message_id
+
+    def begin(self, jobs: Sequence[JobRecord]) -> None:
+        """Work on side jobs that are written, beside the run."""
+        if self._begin is not None:
+            for job in jobs:
+                self._begin(self.key, job)
+
+    async def end_job(self, job_id: str) -> None:
+        """Delete a side job that this run's worker did itself."""
+        await self._store.finish_job(self.key, job_id, 1)
+
+    def close(self) -> None:
+        """Nothing more is written for the run."""
+        self._ended = True
+        self._failed = LeaseLost(f"run {self.run_id!r} has ended: nothing more is written")
 
     def check(self) -> None:
         """
@@ -126,8 +172,7 @@ class Journal:
             self._writing = True
             started = self._last = monotonic()
             try:
-                batch = await self._store.append(self.key, self.run_id, self.fence, events)
-                self._publish(self.key, batch)
+                await self._append(events)
             except Exception as error:  # the run's own task raises it
                 self._failed = error
             finally:
@@ -165,12 +210,18 @@ class Journal:
         if self._pending:
             change.events = [*self._pending, *change.events]
             self._pending = []
+        if self._jobs or self._unlabelled is not None:
+            change.jobs = (*self._jobs, *change.jobs)
+            change.unlabelled = self._unlabelled
+            self._jobs, self._unlabelled = [], None
         committed = await self._store.commit(self.key, self.run_id, self.fence, change)
         if change.end is not None:
             self.more = committed.more
-            self._ended = True
-            self._failed = LeaseLost(f"run {self.run_id!r} has ended: nothing more is written")
+            self.close()
         self._publish(self.key, committed.batch)
+        if committed.jobs:
+            # Observers of the end are told by this worker itself.
+            self.begin([job for job in committed.jobs if job.kind != "settled"])
         return committed
 
     async def last_step(self, cursor: int) -> list[Event]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+import anyio
 import attrs
 
 from pai.contexts import RunOutcome, ToolCallContext, ToolResultContext
-from pai.errors import FatalToolError, ModelError, PluginError
+from pai.errors import FatalToolError, ModelError, PluginError, StoreError
+from pai.loop._end_jobs import settled_id
 from pai.loop._episode import Episode
 from pai.loop._observe import observe_end
 from pai.protocol import (
@@ -17,6 +19,7 @@ from pai.protocol import (
     CallOutcome,
     Commit,
     Event,
+    JobRecord,
     MessagePart,
     RunEnd,
     RunFinished,
@@ -150,9 +153,22 @@ def unjudged(
 
 async def tell_end(episode: Episode, end: RunEnd) -> None:
     """Tell the observers that the run has ended."""
+    chain = episode.agent.chains.run_settled
+    if not chain:
+        return
+    run_id = episode.claimed.run.id
     context = getattr(episode, "context", None)
-    if context is not None and (chain := episode.agent.chains.run_settled):
-        result = RunOutcome(
-            end.status, end.outcome, end.reason, end.stop_reason, episode.usage, end.error
-        )
-        await observe_end(episode, chain, context, result)
+    if context is None:
+        # It ended before there was one: whoever takes up the job builds it.
+        episode.journal.begin([JobRecord(settled_id(run_id), "settled", run_id)])
+        return
+    result = RunOutcome(
+        end.status, end.outcome, end.reason, end.stop_reason, episode.usage, end.error
+    )
+    await observe_end(episode, chain, context, result)
+    # They are told: from here on, nobody else is to do it (R-33a).
+    with anyio.CancelScope(shield=True):
+        try:
+            await episode.journal.end_job(settled_id(run_id))
+        except StoreError as error:
+            episode.report(error, {"run_id": run_id})

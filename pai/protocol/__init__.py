@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         MessageMetadata,
         PluginEvent,
         QuestionAsked,
+        ReasoningSummary,
         RunFinished,
         RunQueued,
         RunStarted,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     )
     from pai.protocol._fold import fold
     from pai.protocol._ids import new_id
+    from pai.protocol._jobs import JobKind, JobRecord, NewLabel, NewTitle
+    from pai.protocol._labels import labelled
     from pai.protocol._messages import Message, Metadata, Role, parts_from_text, parts_to_text
     from pai.protocol._parts import (
         INTERRUPTED,
@@ -66,10 +69,12 @@ if TYPE_CHECKING:
         Committed,
         RunEnd,
         RunRecord,
+        RunSource,
         Suspension,
         ThreadKey,
         ThreadRecord,
         ThreadSnapshot,
+        TitleMark,
     )
     from pai.protocol._request import (
         FirstStep,
@@ -143,12 +148,16 @@ __all__ = (
     "FilePart",
     "FinishReason",
     "FirstStep",
+    "JobKind",
+    "JobRecord",
     "Message",
     "MessageMetadata",
     "MessagePart",
     "MessageView",
     "Metadata",
     "ModelSettings",
+    "NewLabel",
+    "NewTitle",
     "PendingCall",
     "PendingKind",
     "PluginEvent",
@@ -163,12 +172,14 @@ __all__ = (
     "ReasoningLevel",
     "ReasoningPart",
     "ReasoningStart",
+    "ReasoningSummary",
     "Retry",
     "Role",
     "RunEnd",
     "RunFinished",
     "RunQueued",
     "RunRecord",
+    "RunSource",
     "RunStarted",
     "RunStatus",
     "RunSuspended",
@@ -193,6 +204,7 @@ __all__ = (
     "ThreadSummary",
     "ThreadUpdated",
     "ThreadView",
+    "TitleMark",
     "ToolApprovalRequested",
     "ToolCall",
     "ToolCallPart",
@@ -210,6 +222,7 @@ __all__ = (
     "event_from_json",
     "event_to_json",
     "fold",
+    "labelled",
     "message_view",
     "new_id",
     "part_from_json",
@@ -236,6 +249,7 @@ _FILES = {
         "MessageMetadata",
         "PluginEvent",
         "QuestionAsked",
+        "ReasoningSummary",
         "RunFinished",
         "RunQueued",
         "RunStarted",
@@ -252,6 +266,8 @@ _FILES = {
     ),
     "pai.protocol._fold": ("fold",),
     "pai.protocol._ids": ("new_id",),
+    "pai.protocol._jobs": ("JobKind", "JobRecord", "NewLabel", "NewTitle"),
+    "pai.protocol._labels": ("labelled",),
     "pai.protocol._messages": (
         "Message",
         "Metadata",
@@ -282,9 +298,11 @@ _FILES = {
         "RunEnd",
         "RunRecord",
         "Suspension",
+        "RunSource",
         "ThreadKey",
         "ThreadRecord",
         "ThreadSnapshot",
+        "TitleMark",
     ),
     "pai.protocol._request": (
         "FirstStep",

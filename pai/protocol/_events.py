@@ -44,6 +44,7 @@ __all__ = (
     "MessageMetadata",
     "PluginEvent",
     "QuestionAsked",
+    "ReasoningSummary",
     "RunFinished",
     "RunQueued",
     "RunStarted",
@@ -263,6 +264,24 @@ class MessageMetadata(EventBase):
 
 
 @attrs.define
+class ReasoningSummary(EventBase):
+    """
+    A reasoning part has a label now; it may come long after the part, also after the run (A-REASON-1).
+
+    Args:
+        message_id: The message of the part.
+        ordinal: The part's place among the message's reasoning parts with text, from 0.
+        summary: The label.
+    """
+
+    type: ClassVar[Literal["reasoning-summary"]] = "reasoning-summary"
+
+    message_id: str
+    ordinal: int
+    summary: str
+
+
+@attrs.define
 class RunFinished(EventBase):
     """
     The one terminal event of a run, whatever its end.
@@ -311,6 +330,7 @@ Event = (
     | ReasoningStart
     | ReasoningDelta
     | ReasoningEnd
+    | ReasoningSummary
     | ToolInputStart
     | ToolInputDelta
     | ToolCall
@@ -337,7 +357,7 @@ _PLAIN = (
     TextStart, TextDelta, TextEnd, ReasoningStart, ReasoningDelta, ReasoningEnd,
     ToolInputStart, ToolInputDelta, ToolCall, Source, File, Data, StepReset,
     ToolProgress, CallOutput, CallError,
-    QuestionAsked, PluginEvent, MessageMetadata, ThreadUpdated,
+    QuestionAsked, PluginEvent, MessageMetadata, ThreadUpdated, ReasoningSummary,
 )  # fmt: skip
 _CODECS: dict[type, Codec[Any]] = {cls: Codec(cls, tag=cls.type) for cls in _PLAIN}
 _CODECS[StepFinished] = Codec(StepFinished, tag=StepFinished.type, nested={"usage": _USAGE})

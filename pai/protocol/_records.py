@@ -10,6 +10,7 @@ import attrs
 from pai.protocol._answers import PendingKind
 from pai.protocol._batch import Batch
 from pai.protocol._events import Event
+from pai.protocol._jobs import JobRecord
 from pai.protocol._messages import Message, Metadata
 from pai.protocol._parts import CallOutcome
 from pai.protocol._state import PendingCall, RunStatus
@@ -25,10 +26,12 @@ __all__ = (
     "Committed",
     "RunEnd",
     "RunRecord",
+    "RunSource",
     "Suspension",
     "ThreadKey",
     "ThreadRecord",
     "ThreadSnapshot",
+    "TitleMark",
 )
 
 
@@ -37,6 +40,14 @@ class ThreadKey(NamedTuple):
 
     partition: str
     thread_id: str
+
+
+class TitleMark(NamedTuple):
+    """When the thread's title was last generated, and what it had seen."""
+
+    at: datetime
+    messages: int
+    runs: int
 
 
 @attrs.define(eq=False)
@@ -51,6 +62,7 @@ class ThreadRecord:
     updated_at: datetime
     title: str | None = None
     title_source: str | None = None
+    titled: TitleMark | None = None
 
 
 @attrs.define(eq=False)
@@ -182,6 +194,9 @@ class Commit:
         end: The run settles with this commit.
         suspend: The run stops with this commit, to wait for answers.
         patch: What ``prepare_run`` decided; see :class:`RunRecord`.
+        jobs: Side jobs that it leaves. One whose id is there already is not written again.
+        unlabelled: A message that is void: its label jobs and labels go first.
+        labelled: The message may have labels that came before it.
     """
 
     events: list[Event] = attrs.field(factory=list)
@@ -193,6 +208,9 @@ class Commit:
     end: RunEnd | None = None
     suspend: Suspension | None = None
     patch: JsonObject | None = None
+    jobs: tuple[JobRecord, ...] = ()
+    unlabelled: str | None = None
+    labelled: bool = False
 
 
 @attrs.frozen(eq=False)
@@ -208,6 +226,7 @@ class Claimed:
         calls: Calls of this run that a former worker left open.
         batch: The events of the claim.
         takeovers: How often it was taken from a worker since its last commit (R-3b).
+        turn: Its place among the thread's runs, from 1.
     """
 
     run: RunRecord
@@ -217,6 +236,7 @@ class Claimed:
     calls: tuple[CallRecord, ...]
     batch: Batch
     takeovers: int = 0
+    turn: int = 1
 
 
 @attrs.frozen(eq=False)
@@ -265,11 +285,13 @@ class Committed:
         more: A run of the thread waits: another one, or this one if it was answered while it
             suspended; only told when the run settled or suspended.
         cancel: Somebody asked to cancel the run, and why.
+        jobs: Those of its side jobs that were written.
     """
 
     batch: Batch
     more: bool = False
     cancel: str | None = None
+    jobs: tuple[JobRecord, ...] = ()
 
 
 @attrs.frozen(eq=False)
@@ -281,3 +303,21 @@ class ThreadSnapshot:
     runs: list[RunRecord]
     cursor: int
     pending: list[PendingCall] = attrs.field(factory=list)
+
+
+@attrs.frozen(eq=False)
+class RunSource:
+    """
+    A run and what it knew, for jobs after it.
+
+    Args:
+        thread: The head of its thread, as of now.
+        run: Its record.
+        messages: The messages of the runs up to it, oldest first.
+        turn: Its place among the thread's runs, from 1.
+    """
+
+    thread: ThreadRecord
+    run: RunRecord
+    messages: list[Message]
+    turn: int

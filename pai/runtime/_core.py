@@ -17,8 +17,9 @@ from pai.errors import LeaseLost
 from pai.loop import BoundAgent, Episode, Journal, one_run
 from pai.models import resolve_model
 from pai.ports import Engine, Store, TransactionalStore
-from pai.protocol import Accepted, Batch, Claimed, Event, RunStarted, ThreadKey, new_id
+from pai.protocol import Accepted, Batch, Claimed, Event, JobRecord, RunStarted, ThreadKey, new_id
 from pai.runtime._hub import Hub
+from pai.runtime._side_jobs import SideJobs
 
 __all__ = ("Core", "ErrorHandler")
 
@@ -83,6 +84,15 @@ class Core:
         self._group: anyio.abc.TaskGroup | None = None
         self._idle: anyio.Event | None = None
         self._tools: anyio.CapacityLimiter | None = None
+        self._side: Final = SideJobs(
+            store,
+            agents,
+            lease=lease,
+            report=self.report,
+            publish=self.publish,
+            spawn=self.spawn,
+            tool_limiter=self._limiter,
+        )
 
     # ------------------------------------------------------------------ open and close
 
@@ -104,6 +114,8 @@ class Core:
             raise
         if self.store.durable:
             self.keep("beat", self._beat)
+            if self._side.used:
+                self.keep("side jobs", lambda: self._side.watch(lambda: self.works))
 
     def stop(self) -> None:
         """Stop all runs: one that can be gone on with is left to others, else it is cancelled."""
@@ -114,6 +126,7 @@ class Core:
             if not self.store.durable:
                 job.episode.signal.set("shutdown")
             job.scope.cancel()
+        self._side.close()
 
     async def settled(self) -> None:
         """Wait until no run is worked on any more."""
@@ -269,7 +282,16 @@ class Core:
         if self._group is None:  # it was on its way when the runtime was closed
             await self._hand_back(key, claimed)
             return False
-        journal = Journal(self.store, key, run.id, claimed.fence, self.publish, self.spawn)
+        journal = Journal(
+            self.store,
+            key,
+            run.id,
+            claimed.fence,
+            self.publish,
+            self.spawn,
+            self._begin_job,
+            self._side.lease,
+        )
         episode = Episode(
             self.agents[run.agent], claimed, journal, self.report, resolve_model, self._limiter
         )
@@ -293,6 +315,12 @@ class Core:
         if self.store.durable:
             with anyio.CancelScope(shield=True):
                 self.publish(key, await self.store.release(key, claimed.run.id, claimed.fence))
+
+    def _begin_job(self, key: ThreadKey, side: JobRecord) -> None:
+        """Work on a side job that a run of this process has left."""
+        job = self._jobs.get((key, side.run_id))
+        begun = job is not None and hasattr(job.episode, "context")
+        self._side.begin(key, side, job.episode if job is not None and begun else None)
 
     def _limiter(self) -> anyio.CapacityLimiter:
         assert self._tools is not None
@@ -334,6 +362,7 @@ class Core:
                     continue
                 if reason is not None:
                     self._stop(job, reason)
+            await self._side.beat()
 
 
 async def _awaited(answer: Awaitable[object]) -> None:

@@ -28,14 +28,17 @@ from pai.protocol import (
     Committed,
     Decision,
     Event,
+    JobRecord,
     Message,
     RunRecord,
+    RunSource,
     Suspension,
     ThreadKey,
     ThreadRecord,
     ThreadSnapshot,
 )
 from pai.schema import JsonObject
+from pai.stores._memory_jobs import JobMethods
 from pai.stores._memory_thread import MemoryThread, copied_head, copied_run
 from pai.stores._rules import (
     SUPERSEDED,
@@ -53,7 +56,7 @@ from pai.stores._rules import (
 __all__ = ("MemoryStore", "from_url")
 
 
-class MemoryStore:
+class MemoryStore(JobMethods):
     """
     Threads that live as long as the process.
 
@@ -197,6 +200,8 @@ class MemoryStore:
 
     async def append(self, key: ThreadKey, run_id: str, fence: int, events: list[Event]) -> Batch:
         here, _ = self._held(key, run_id, fence)
+        if jobs or unlabelled is not None:
+            here.jobs.write(jobs, unlabelled, self._clock())
         return here.log(run_id, events)
 
     async def commit(self, key: ThreadKey, run_id: str, fence: int, change: Commit) -> Committed:
@@ -213,6 +218,9 @@ class MemoryStore:
                     raise settled_call(call.call_id)
         # From here on nothing can fail.
         here.takeovers = 0
+        jobs: tuple[JobRecord, ...] = ()
+        if change.jobs or change.unlabelled is not None:
+            jobs = here.jobs.write(change.jobs, change.unlabelled, self._clock())
         if message is not None:
             here.put(message, here.starts[run_id][0])
         if change.calls:
@@ -234,18 +242,18 @@ class MemoryStore:
             run.patch = change.patch
         batch = here.log(run_id, change.events)
         if change.suspend is not None:
-            return self._suspended(here, run, change.suspend, batch)
+            return attrs.evolve(self._suspended(here, run, change.suspend, batch), jobs=jobs)
         if change.end is None:
-            return Committed(batch, cancel=run.cancel)
+            return Committed(batch, cancel=run.cancel, jobs=jobs)
         here.settle(run, change.end)
         here.active = None
         here.deadlines.clear()
         if here.queue:
             here.ready = self._clock()
-            return Committed(batch, more=True, cancel=run.cancel)
+            return Committed(batch, more=True, cancel=run.cancel, jobs=jobs)
         here.ready = None
         del self._busy[key]
-        return Committed(batch, cancel=run.cancel)
+        return Committed(batch, cancel=run.cancel, jobs=jobs)
 
     def _suspended(
         self, here: MemoryThread, run: RunRecord, how: Suspension, batch: Batch
@@ -322,6 +330,14 @@ class MemoryStore:
         page = [copied_head(row[2]) for row in order[:limit]]
         more = len(order) > limit > 0
         return page, page_cursor(page[-1].updated_at, page[-1].key.thread_id) if more else None
+
+    async def run_source(self, key: ThreadKey, run_id: str) -> RunSource | None:
+        here = self._threads.get(key)
+        if here is None or run_id not in here.runs:
+            return None
+        turn = here.starts[run_id][0]
+        run = copied_run(here.runs[run_id])
+        return RunSource(copied_head(here.head), run, here.history(turn), turn)
 
     async def get_record(self, scope: RecordScope, key: str) -> str | None:
         return self._records.get(scope, {}).get(key)

@@ -17,13 +17,18 @@ from pai.protocol import (
     Decision,
     Event,
     Message,
+    NewLabel,
+    NewTitle,
     PendingCall,
     RunEnd,
     RunRecord,
     Suspension,
     ThreadRecord,
+    TitleMark,
     ToolCallPart,
+    labelled,
 )
+from pai.stores._memory_jobs import ThreadJobs
 from pai.stores._rules import (
     again,
     ended_calls,
@@ -53,8 +58,8 @@ class MemoryThread:
     """One thread. A run's *turn* is its place among the thread's runs, from 1."""
 
     __slots__ = (
-        "active", "batches", "calls", "deadlines", "events", "fence", "head", "messages", "ordered",
-        "places", "queue", "ready", "replaced", "runs", "starts", "takeovers", "turns", "where",
+        "active", "batches", "calls", "deadlines", "events", "fence", "head", "jobs", "messages",
+        "ordered", "places", "queue", "ready", "replaced", "runs", "starts", "takeovers", "turns", "where",
     )  # fmt: skip
 
     def __init__(self, head: ThreadRecord) -> None:
@@ -83,6 +88,7 @@ class MemoryThread:
         self.deadlines: dict[str, float] = {}
         # Messages that a regenerate has replaced.
         self.replaced: list[Message] = []
+        self.jobs = ThreadJobs()
 
     def log(self, run_id: str, events: list[Event]) -> Batch:
         batch = Batch(self.events + 1, run_id, events[:])
@@ -93,6 +99,9 @@ class MemoryThread:
 
     def put(self, message: Message, turn: int) -> None:
         """Add a message, or replace the one of its id."""
+        labels = self.jobs.labels.get(message.id)
+        if labels:
+            message = attrs.evolve(message, parts=labelled(message.parts, labels))
         index = self.where.setdefault(message.id, len(self.messages))
         if index < len(self.messages):
             self.messages[index] = message
@@ -107,6 +116,25 @@ class MemoryThread:
                 call = self.calls.get(message.run_id, {}).get(part.call_id)
                 if call is not None:
                     self.merge(message.run_id, call)
+
+    def label(self, new: NewLabel) -> None:
+        """Put a label on its part, if that is there."""
+        labels = self.jobs.labels.setdefault(new.message_id, {})
+        labels[new.ordinal] = new.text
+        index = self.where.get(new.message_id)
+        if index is not None:
+            message = self.messages[index]
+            parts = labelled(message.parts, labels)
+            self.messages[index] = attrs.evolve(message, parts=parts)
+
+    def retitle(self, new: NewTitle) -> bool:
+        """Take a title, if it may replace the one that is there."""
+        head = self.head
+        if (head.title_source or "") not in new.replaces:
+            return False
+        head.title, head.title_source = new.text, "generated"
+        head.titled = TitleMark(new.at, new.messages, new.runs)
+        return True
 
     def merge(self, run_id: str, call: CallRecord) -> None:
         index = self.places.get((run_id, call.call_id))
@@ -151,6 +179,7 @@ class MemoryThread:
             tuple([self._told(call, now) for call in self.open_calls(run.id)]),
             self.log(run.id, started),
             self.takeovers,
+            self.starts[run.id][0],
         )
 
     def _told(self, call: CallRecord, now: float) -> CallRecord:

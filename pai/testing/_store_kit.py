@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from pai.testing._store_content import CONTENT_CHECKS
+from pai.testing._store_jobs import JOB_CHECKS
 from pai.testing._store_queue import QUEUE_CHECKS
 from pai.testing._store_records import RECORD_CHECKS
 from pai.testing._store_world import Make
@@ -13,7 +14,12 @@ __all__ = ("STORE_CHECKS", "Check", "check_store")
 
 Check = Callable[[Make], Awaitable[None]]
 
-STORE_CHECKS: tuple[Check, ...] = (*CONTENT_CHECKS, *QUEUE_CHECKS, *RECORD_CHECKS)
+STORE_CHECKS: tuple[Check, ...] = (
+    *CONTENT_CHECKS,
+    *QUEUE_CHECKS,
+    *RECORD_CHECKS,
+    *JOB_CHECKS,
+)
 """One a promise, for a test suite that wants to name each."""
 
 

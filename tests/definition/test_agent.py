@@ -237,7 +237,7 @@ def test_twelve_faults_are_one_error_with_twelve_paths():
         runtime_context=lambda: None,
         tools={"add": add, "no tool": add, "raw": len},
         commands={"rate": bound},
-        thread_titles=True,
+        thread_titles="yes",
         midleware=[],
     )
     assert set(faults) == {
@@ -313,8 +313,6 @@ def test_functions_may_be_methods_partials_and_take_more_with_defaults():
 LATER = {
     "subagents": {"x": None},
     "outputs": {"x": Bag},
-    "thread_titles": True,
-    "reasoning_summary": True,
     "compatible": lambda stored, own: True,
 }
 

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pai.stores._sql.idle import IdleQueries
+from pai.stores._sql.job_queries import JobQueries
 from pai.stores._sql.statement import Statement
 from pai.stores._sql.tables import actions, events, messages, records, runs, threads
 
@@ -39,7 +40,7 @@ _HEAD = (
     threads.c.agent, threads.c.title, threads.c.title_source, threads.c.metadata,
     threads.c.created_at, threads.c.updated_at, threads.c.messages, threads.c.events,
     threads.c.runs, threads.c.queued, threads.c.active, threads.c.turn, threads.c.fence,
-    threads.c.takeovers,
+    threads.c.takeovers, threads.c.titled_at, threads.c.titled_messages, threads.c.titled_runs,
 )  # fmt: skip
 """A thread's head, in the order that rows.py reads."""
 
@@ -53,7 +54,7 @@ _RUN = (
 
 _MESSAGE = (
     messages.c.seq, messages.c.id, messages.c.role, messages.c.parts, messages.c.run_id,
-    messages.c.created_at, messages.c.metadata,
+    messages.c.created_at, messages.c.metadata, messages.c.labels,
 )  # fmt: skip
 
 _CALL = (
@@ -117,7 +118,7 @@ class Queries:
         self.settle = made(self._settle())
         self.add_message = made(
             self._upsert(messages)
-            .values(_row(messages))
+            .values({**_row(messages), "labels": sa.null()})
             .on_conflict_do_nothing(index_elements=["partition", "thread_id", "id"])
         )
         self.put_message = made(self._put_message())
@@ -212,6 +213,7 @@ class Queries:
             .offset(_ZERO)
         )
         self.put_record = made(self._put_record())
+        self.jobs = JobQueries(made, self._upsert, self._now)
         self.delete_record = made(sa.delete(records).where(*of_plugin, records.c.key == _p("name")))
 
     @cached_property
@@ -246,6 +248,7 @@ class Queries:
             "turn": _ONE if claim else _ZERO, "fence": _ONE if claim else _ZERO,
             "ready": self._until if claim else self._now, "updated_at": _p("moved"),
             "messages": _p("n_messages"), "events": _p("n_events"),
+            "titled_at": sa.null(), "titled_messages": sa.null(), "titled_runs": sa.null(),
         }  # fmt: skip
         queued = {
             "queued": c.queued + _ONE,
@@ -363,7 +366,7 @@ class Queries:
         )
 
     def _put_message(self) -> sa.Insert:
-        statement = self._upsert(messages).values(_row(messages))
+        statement = self._upsert(messages).values({**_row(messages), "labels": sa.null()})
         told = ("run_id", "role", "parts", "metadata", "created_at")
         return statement.on_conflict_do_update(
             index_elements=["partition", "thread_id", "id"],

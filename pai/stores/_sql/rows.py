@@ -21,8 +21,10 @@ from pai.protocol import (
     TextPart,
     ThreadKey,
     ThreadRecord,
+    TitleMark,
     Usage,
     encode_events,
+    labelled,
     part_from_json,
     parts_to_text,
 )
@@ -143,6 +145,7 @@ def head_from_row(key: ThreadKey, row: Sequence[Any]) -> ThreadRecord:
         _time(row[5]),
         row[1],
         row[2],
+        None if row[14] is None else TitleMark(_time(row[14]), row[15], row[16]),
     )
 
 
@@ -270,12 +273,17 @@ def messages_from_rows(rows: list[Any], ended: list[Any], *, by_run: bool) -> li
         some = rows[start : start + _PARSED]
         bodies = json.loads("[" + ",".join([row[3] for row in some]) + "]")
         for row, body in zip(some, bodies, strict=True):
-            _, message_id, role, _, run_id, created_at, bags = row
+            _, message_id, role, _, run_id, created_at, bags, labels = row
+            parts = _parts(body, run_id, ends)
+            if labels is not None:
+                parts = labelled(
+                    parts, {int(place): text for place, text in json.loads(labels).items()}
+                )
             messages.append(
                 Message(
                     message_id,
                     role,
-                    _parts(body, run_id, ends),
+                    parts,
                     run_id,
                     datetime.fromtimestamp(created_at, UTC),
                     _NONE if bags == "{}" else metadata_from_text(bags),

@@ -20,15 +20,21 @@ from pai.protocol import (
     Committed,
     Decision,
     Event,
+    JobRecord,
     Message,
+    NewLabel,
+    NewTitle,
+    ReasoningSummary,
     RunRecord,
+    RunSource,
     ThreadKey,
     ThreadRecord,
     ThreadSnapshot,
+    ThreadUpdated,
 )
 from pai.schema import JsonObject
 from pai.stores._rules import stamp
-from pai.stores._sql import pending, reads, records, writes
+from pai.stores._sql import jobs as side_jobs, pending, reads, records, writes
 from pai.stores._sql.log import Log, joined
 from pai.stores._sql.queries import Queries
 from pai.stores._sql.rows import (
@@ -42,6 +48,7 @@ from pai.stores._sql.rows import (
     message_row,
     messages_from_rows,
     metadata_text,
+    plain,
     run_row,
     suspension_row,
 )
@@ -196,7 +203,14 @@ class SqlStore:
             messages.append(message)
         claim_batch = _batch(last, run.id, taking.started)
         taken = Claimed(
-            own, head[12], head_from_row(key, head), messages, (), claim_batch, head[13]
+            own,
+            head[12],
+            head_from_row(key, head),
+            messages,
+            (),
+            claim_batch,
+            head[13],
+            head[8],
         )
         batch = _batch(claim_batch.first - 1, run.id, log)
         return Accepted(own, batch, taken, superseded=superseded)
@@ -222,6 +236,7 @@ class SqlStore:
             tuple([call_from_row(row) for row in taken.calls]),
             _batch(head[7], run.id, taken.started),
             head[13],
+            taken.turn,
         )
 
     async def waiting(self, limit: int = 100) -> list[ThreadKey]:
@@ -252,9 +267,19 @@ class SqlStore:
     async def calls(self, key: ThreadKey, run_id: str) -> list[CallRecord]:
         return await self.read(pending.calls, self._q, key, run_id, time.time())
 
-    async def append(self, key: ThreadKey, run_id: str, fence: int, events: list[Event]) -> Batch:
+    async def append(
+        self,
+        key: ThreadKey,
+        run_id: str,
+        fence: int,
+        events: list[Event],
+        *,
+        jobs: Sequence[JobRecord] = (),
+        unlabelled: str | None = None,
+    ) -> Batch:
         log = _log(events)
-        last = await self.tx(writes.append, self._q, key, run_id, fence, log)
+        rows = side_jobs.job_rows(jobs, unlabelled)
+        last = await self.tx(writes.append, self._q, key, run_id, fence, log, rows, time.time())
         return _batch(last, run_id, log)
 
     async def commit(self, key: ThreadKey, run_id: str, fence: int, change: Commit) -> Committed:
@@ -273,13 +298,16 @@ class SqlStore:
             None if end is None else end_values(end),
             None if stop is None else suspension_row(stop),
             None if patch is None else json_text(patch),
+            side_jobs.job_rows(change.jobs, change.unlabelled),
+            change.labelled,
         )
-        last, wish, more, queued = await self.tx(
+        last, wish, more, queued, new = await self.tx(
             writes.commit, self._q, key, run_id, fence, rows, time.time()
         )
         if queued is not None:
             log = Log([*log.events, *queued.events], joined(log.body, queued.body))
-        return Committed(_batch(last, run_id, log), more, wish)
+        written = [job for job, is_new in zip(change.jobs, new, strict=False) if is_new]
+        return Committed(_batch(last, run_id, log), more, wish, tuple(written))
 
     async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> Batch | None:
         done = await self._queuing(pending.cancel, key, run_id, reason, time.time())
@@ -301,6 +329,55 @@ class SqlStore:
         self, partition: str, agent: str, limit: int, after: str | None
     ) -> tuple[list[ThreadRecord], str | None]:
         return await self.read(reads.threads, self._q, partition, agent, limit, after)
+
+    async def due_jobs(self, limit: int = 100) -> list[tuple[ThreadKey, str]]:
+        return await self.read(side_jobs.due, self._q, limit, time.time())
+
+    async def claim_job(self, key: ThreadKey, job_id: str, lease: float) -> JobRecord | None:
+        return await self.tx(side_jobs.claim, self._q, key, job_id, float(lease), time.time())
+
+    async def postpone_job(self, key: ThreadKey, job_id: str, attempt: int, seconds: float) -> bool:
+        return await self.tx(
+            side_jobs.postpone, self._q, key, job_id, attempt, float(seconds), time.time()
+        )
+
+    async def finish_job(
+        self, key: ThreadKey, job_id: str, attempt: int, result: NewTitle | NewLabel | None = None
+    ) -> Batch | None:
+        try:
+            if isinstance(result, NewLabel):
+                return await self._label(key, job_id, attempt, result)
+            if isinstance(result, NewTitle):
+                return await self._retitle(key, job_id, attempt, result)
+            await self.tx(side_jobs.finish, self._q, key, job_id, attempt)
+        except side_jobs.NotOurs:
+            pass
+        return None
+
+    async def _label(self, key: ThreadKey, job_id: str, attempt: int, new: NewLabel) -> Batch:
+        log = _log([ReasoningSummary(new.message_id, new.ordinal, new.text)])
+        last, run_id = await self.tx(
+            side_jobs.label, self._q, key, job_id, attempt, new.message_id,
+            [new.ordinal, new.text], log.body,
+        )  # fmt: skip
+        return _batch(last, run_id, log)
+
+    async def _retitle(
+        self, key: ThreadKey, job_id: str, attempt: int, new: NewTitle
+    ) -> Batch | None:
+        # The event says what the column can hold.
+        text = plain(new.text)
+        log = _log([ThreadUpdated(text, "generated")])
+        may = (*new.replaces, *new.replaces[:1] * 3)
+        values = {
+            "text": text, "at": new.at.timestamp(), "seen": new.messages, "to_turn": new.runs,
+            "may_1": may[0], "may_2": may[1], "may_3": may[2],
+        }  # fmt: skip
+        last = await self.tx(side_jobs.retitle, self._q, key, job_id, attempt, values, log.body)
+        return None if last is None else _batch(last, "", log)
+
+    async def run_source(self, key: ThreadKey, run_id: str) -> RunSource | None:
+        return await self.read(side_jobs.source, self._q, key, run_id)
 
     async def get_record(self, scope: RecordScope, key: str) -> str | None:
         return await self.read(records.get, self._q, scope, key)

@@ -96,6 +96,10 @@ threads = sa.Table(
     _real("ready", nullable=True),
     _number("takeovers"),
     _text("cancel", nullable=True),
+    # When the title was last generated, and how many messages and runs it had seen.
+    _real("titled_at", nullable=True),
+    sa.Column("titled_messages", sa.BigInteger, nullable=True),
+    sa.Column("titled_runs", sa.BigInteger, nullable=True),
     _index("threads_ready", "ready", where="ready IS NOT NULL"),
     sa.Index("threads_listed", "partition", "agent", "updated_at", "id"),
     sqlite_with_rowid=False,
@@ -119,11 +123,13 @@ messages = sa.Table(
     _real("created_at"),
     # The turn of the run that replaced it (a regenerate): no later run sees it.
     sa.Column("replaced", sa.BigInteger, nullable=True),
+    # Labels of reasoning parts, by place: a JSON object.
+    _text("labels", nullable=True),
     _of_thread(),
     sa.Index("messages_id", "partition", "thread_id", "id", unique=True),
     sqlite_with_rowid=False,
 )
-"""Messages. Their parts never change: how a call ended stands in its action."""
+"""Messages. Their parts never change: how a call ended stands in its action, labels in *labels*."""
 
 runs = sa.Table(
     "runs",
@@ -226,7 +232,11 @@ jobs = sa.Table(
     _index("jobs_ready", "ready", where="ready IS NOT NULL"),
     sqlite_with_rowid=False,
 )
-"""Side jobs: titles and labels (R-38)."""
+"""
+Side jobs: titles, labels (R-38), and ends that observers are to be told of (R-33a).
+
+A label that came before its message waits here for it, as a row that is never *ready*.
+"""
 
 records = sa.Table(
     "records",

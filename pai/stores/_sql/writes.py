@@ -20,6 +20,7 @@ from pai.stores._rules import (
     stamp,
 )
 from pai.stores._sql import pending
+from pai.stores._sql.jobs import JobRows, keep_labels, write as write_jobs
 from pai.stores._sql.log import Log, joined, write_log
 from pai.stores._sql.queries import Queries
 from pai.stores._sql.rows import Row, body_of, run_from_row
@@ -95,6 +96,8 @@ class CommitRows(NamedTuple):
     end: Row | None
     suspend: Row | None
     patch: str | None
+    jobs: JobRows | None
+    labelled: bool
 
 
 class Taken(NamedTuple):
@@ -235,13 +238,24 @@ def renew(
     return wish
 
 
-def append(c: Connection, q: Queries, key: ThreadKey, run_id: str, fence: int, log: Log) -> int:
+def append(
+    c: Connection,
+    q: Queries,
+    key: ThreadKey,
+    run_id: str,
+    fence: int,
+    log: Log,
+    jobs: JobRows | None,
+    now: float,
+) -> int:
     """Write a batch; the number of the thread's last event is returned."""
     size = log.size
     row = q.append(c, **_scope(key), run=run_id, held=fence, n_events=size).fetchone()
     if row is None:
         raise lease_lost(run_id)
     last: int = row[0]
+    if jobs is not None:
+        write_jobs(c, q, key, jobs, now)
     write_log(c, q, key, run_id, last, size, log.body)
     return last
 
@@ -254,8 +268,14 @@ def commit(
     fence: int,
     rows: CommitRows,
     now: float,
-) -> tuple[int, str | None, bool, Log | None]:
-    """Write a commit: the last event's number, the cancel wish, if more wait, an event of ours."""
+) -> tuple[int, str | None, bool, Log | None, list[bool]]:
+    """
+    Write a commit.
+
+    Returns:
+        The last event's number, the cancel wish, if more wait, an event of ours, and which side jobs
+        are new.
+    """
     scope = _scope(key)
     size = rows.log.size
     counted: Row = {
@@ -276,8 +296,11 @@ def commit(
     if row is None:
         raise lease_lost(run_id)
     last, seq, turn, wish, queued = row
+    new = [] if rows.jobs is None else write_jobs(c, q, key, rows.jobs, now)
     if rows.message is not None:
         q.put_message(c, turn=turn, seq=seq, **rows.message)
+        if rows.labelled:
+            keep_labels(c, q, key, str(rows.message["id"]))
     for call in rows.calls:
         if q.put_call(c, **call).rowcount == 0:
             raise settled_call(str(call["call_id"]))
@@ -288,7 +311,7 @@ def commit(
     if rows.patch is not None:
         q.set_run_patch(c, **scope, run=run_id, new_patch=rows.patch)
     if rows.suspend is not None:
-        return _suspended(c, q, key, run_id, rows, (last, wish), now)
+        return *_suspended(c, q, key, run_id, rows, (last, wish), now), new
     write_log(c, q, key, run_id, last, size, rows.log.body)
     if end is not None:
         # The head said that the run is the active one, and only a running one may end here.
@@ -297,7 +320,7 @@ def commit(
             raise lease_lost(run_id)
     elif rows.run_metadata is not None:
         q.set_run_metadata(c, **scope, run=run_id, new_metadata=rows.run_metadata)
-    return last, wish, end is not None and queued > 0, None
+    return last, wish, end is not None and queued > 0, None, new
 
 
 def _suspended(
