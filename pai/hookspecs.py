@@ -255,14 +255,15 @@ class Hooks:
         """
         Change what is written beside the step's stream.
 
-        That is data, progress, events of plugins, error texts, and the texts of an answer of
-        ``accept_message``.
+        That is data, progress, events of plugins, error texts, titles, labels of reasoning, and the
+        texts of an answer of ``accept_message``.
 
         Called:     before the first write of each such item.
         Not called: for parts of the step's stream.
         Order:      piped: each sees the value as those further left made it.
         Returns:    ``None`` keeps it; ``ReplaceValue`` replaces it; data is checked again.
-        Raising:    the item is not written and the run fails (R-33).
+        Raising:    the item is not written and the run fails (R-33); of a title or a label, its job
+                    is tried again.
 
         It is called where the item is written, so an implementation must be sync.
 
@@ -336,7 +337,8 @@ class Hooks:
         """
         See that a run has ended, whatever its end.
 
-        Nothing can be written for it any more.
+        Nothing can be written for it any more. It is told at least once, also after a crash: another
+        worker builds the run's context again then (R-33a). Use the run's id to see a second time.
 
         Called:     after the end is committed.
         Not called: for a run that was cancelled before a worker took it.

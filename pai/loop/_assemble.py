@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 from pai.errors import ModelError
 from pai.protocol import (
@@ -52,6 +52,16 @@ class _Open:
         self.part: MessagePart | None = None
 
 
+class Watch(Protocol):
+    """Wants to know which parts of reasoning close."""
+
+    written: bool
+
+    def closed(self, order: list[_Open]) -> None: ...
+
+    def reset(self) -> None: ...
+
+
 class Assembly:
     """
     The message of a step as it grows.
@@ -66,6 +76,7 @@ class Assembly:
     Attributes:
         finish: The *StepFinish*, once it came.
         calls: Whole calls for us to run, in order.
+        labels: Is told of each part of reasoning that closes, and of resets.
     """
 
     __slots__ = (
@@ -80,6 +91,7 @@ class Assembly:
         "_used",
         "calls",
         "finish",
+        "labels",
         "provider",
     )  # fmt: skip
 
@@ -93,6 +105,7 @@ class Assembly:
         self._check = check
         self.provider = provider
         self.finish: StepFinish | None = None
+        self.labels: Watch | None = None
         self._used = used
         self._renamed: dict[str, str] = {}
         self._beside = list(beside)
@@ -186,6 +199,8 @@ class Assembly:
                 raise self._malformed(part)
             item.closed = True
             item.provider_data = part.provider_data
+            if self.labels is not None and item.kind == "reasoning":
+                self.labels.closed(self._order)
         elif isinstance(part, ToolInputStart):
             self._open(part, "call", part.call_id, self._calls).tool = part.tool
         elif isinstance(part, ToolCall):
@@ -205,6 +220,8 @@ class Assembly:
             self._texts, self._reasonings, self._calls = {}, {}, {}
         elif isinstance(part, StepReset):
             self._clear()
+            if self.labels is not None:
+                self.labels.reset()
         elif isinstance(part, Data):
             if self._check is not None:
                 self._check(part)
@@ -271,6 +288,8 @@ class Assembly:
                 item.part = _call_part(call)
                 self.calls.append(call)
                 events.append(call)
+        if self.labels is not None:
+            self.labels.closed(self._order)
         return events
 
     def parts(self) -> list[MessagePart]:

@@ -146,6 +146,9 @@ class Episode:
             change.jobs = end_jobs(
                 self.agent, self.claimed, count, change.end, self.journal.job_lease
             )
+        assembly = self.draft.assembly
+        if assembly is not None and assembly.labels is not None:
+            change.labelled = assembly.labels.written and change.message is not None
         return await self.journal.commit(change)
 
     async def flush(self) -> None:

@@ -13,6 +13,7 @@ from pai.loop._aside import check_stream_data
 from pai.loop._assemble import Assembly
 from pai.loop._episode import Episode
 from pai.loop._execute import run_calls
+from pai.loop._labels import LabelWatch
 from pai.loop._layers import Layers
 from pai.loop._observe import observe, observe_end
 from pai.loop._parallel import at_once
@@ -122,6 +123,8 @@ async def _stream(
     for event in draft.begin():
         journal.hold(event)
     assembly = draft.open(provider, episode.call_ids, lambda data: check_stream_data(episode, data))
+    if episode.agent.definition.reasoning_summary is not None:
+        assembly.labels = LabelWatch(journal, draft.id)
     layers = Layers(episode, step)
     try:
         async for item in layers.open(source):

@@ -9,6 +9,7 @@ import attrs
 from pai.loop._draft import Draft
 from pai.loop._episode import Episode
 from pai.loop._execute import run_calls
+from pai.loop._labels import drop_void_labels
 from pai.loop._observe import observe
 from pai.loop._parallel import at_once
 from pai.loop._plan import plan_again
@@ -43,6 +44,9 @@ async def take_over(episode: Episode) -> None:
     episode.open_calls = {record.call_id: record for record in claimed.calls}
     run_id = claimed.run.id
     own = [m for m in claimed.messages if m.run_id == run_id and m.role == "assistant"]
+    if episode.agent.definition.reasoning_summary is not None:
+        ids = {message.id for message in own}
+        await drop_void_labels(episode.journal, claimed.batch.first - 1, ids)
     if own:
         draft = episode.draft = Draft.of(own[-1], len(own) - 1)
         before = claimed.batch.first - 1

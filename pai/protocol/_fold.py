@@ -14,6 +14,7 @@ from pai.protocol._events import (
     Event,
     MessageMetadata,
     QuestionAsked,
+    ReasoningSummary,
     RunFinished,
     RunQueued,
     RunStarted,
@@ -25,6 +26,7 @@ from pai.protocol._events import (
     ToolSuspended,
 )
 from pai.protocol._fold_step import EPOCH, StepFold
+from pai.protocol._labels import labelled
 from pai.protocol._parts import DataPart, MessagePart, ToolCallPart
 from pai.protocol._state import MessageView, PendingCall, RunView, ThreadState, ThreadView
 from pai.protocol._stream import Data, StepReset
@@ -232,6 +234,15 @@ class _Fold:
     def _wait(self, call: PendingCall) -> None:
         self._pending[call.run_id, call.call_id] = call
 
+    def reasoning_summary(self, event: ReasoningSummary) -> None:
+        if self._step is not None and self._step.message_id == event.message_id:
+            self._step.add(event)
+            return
+        message = self._messages.get(event.message_id)
+        if message is not None:
+            parts = labelled(message.parts, {event.ordinal: event.summary})
+            self._messages[message.id] = attrs.evolve(message, parts=parts)
+
     def call_ended(self, event: CallOutput | CallError) -> None:
         self._pending.pop((event.run_id, event.call_id), None)
         if self._step is not None and self._step.has_call(event.call_id):
@@ -284,6 +295,7 @@ _TAKES: dict[type, Callable[[_Fold, Any], None]] = {
     StepReset: _Fold.step_reset,
     StepFinished: _Fold.step_finished,
     MessageMetadata: _Fold.message_metadata,
+    ReasoningSummary: _Fold.reasoning_summary,
     CallOutput: _Fold.call_ended,
     CallError: _Fold.call_ended,
     Data: _Fold.data,

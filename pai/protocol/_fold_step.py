@@ -8,7 +8,13 @@ from typing import Any
 
 import attrs
 
-from pai.protocol._events import CallError, CallOutput, MessageMetadata, StepStarted
+from pai.protocol._events import (
+    CallError,
+    CallOutput,
+    MessageMetadata,
+    ReasoningSummary,
+    StepStarted,
+)
 from pai.protocol._parts import (
     CallOutcome,
     DataPart,
@@ -55,9 +61,10 @@ class _Entry:
         chunks: The texts of its deltas.
         delta: What a delta of it is made from.
         part: The part, where it is whole from the start.
+        label: The label of a part of reasoning.
     """
 
-    __slots__ = ("chunks", "delta", "events", "key", "part")
+    __slots__ = ("chunks", "delta", "events", "key", "label", "part")
 
     def __init__(self, key: _Key, event: EventBase, part: MessagePart | None = None) -> None:
         self.key = key
@@ -65,6 +72,7 @@ class _Entry:
         self.chunks: list[str] = []
         self.delta: Any = None
         self.part = part
+        self.label: str | None = None
 
 
 class StepFold:
@@ -149,6 +157,19 @@ class StepFold:
             )  # fmt: skip
         elif kind is MessageMetadata:
             self._metadata = event
+        elif kind is ReasoningSummary:
+            self._label(event)
+
+    def _label(self, event: ReasoningSummary) -> None:
+        ordinal = event.ordinal
+        for entry in self._order:
+            if type(entry.events[0]) is ReasoningStart and any(entry.chunks):
+                if ordinal == 0:
+                    entry.events = [e for e in entry.events if type(e) is not ReasoningSummary]
+                    entry.events.append(event)
+                    entry.label = event.summary
+                    return
+                ordinal -= 1
 
     def _put(self, entry: _Entry) -> None:
         self._order.append(entry)
@@ -221,7 +242,7 @@ def _part(entry: _Entry) -> MessagePart | None:
         return ToolCallPart(first.call_id, first.tool, raw=text)
     if not text:
         return None
-    return TextPart(text) if isinstance(first, TextStart) else ReasoningPart(text)
+    return TextPart(text) if isinstance(first, TextStart) else ReasoningPart(text, entry.label)
 
 
 _DELTAS: dict[type, str] = {

@@ -198,7 +198,16 @@ class MemoryStore(JobMethods):
         here = self._threads.get(key)
         return [] if here is None else here.open_calls(run_id)
 
-    async def append(self, key: ThreadKey, run_id: str, fence: int, events: list[Event]) -> Batch:
+    async def append(
+        self,
+        key: ThreadKey,
+        run_id: str,
+        fence: int,
+        events: list[Event],
+        *,
+        jobs: Sequence[JobRecord] = (),
+        unlabelled: str | None = None,
+    ) -> Batch:
         here, _ = self._held(key, run_id, fence)
         if jobs or unlabelled is not None:
             here.jobs.write(jobs, unlabelled, self._clock())

@@ -18,9 +18,12 @@ from pai import (
     Event,
     MetadataPatch,
     MetadataSchemas,
+    ReasoningSummaryConfig,
     RunContext,
+    StepContext,
     ThreadHandle,
     ThreadState,
+    ThreadTitleConfig,
     ToolContext,
     ToolResultContext,
     compose_lifecycle,
@@ -43,8 +46,10 @@ from pai.protocol import (
     MessagePart,
     MessageView,
     ReasoningDelta,
+    ReasoningEnd,
     ReasoningPart,
     ReasoningStart,
+    ReasoningSummary,
     RunFinished,
     RunQueued,
     RunStarted,
@@ -188,6 +193,20 @@ def test_a_call_ends(committed: bool) -> None:
 
 
 @pytest.mark.parametrize("committed", [False, True])
+def test_a_label_is_on_its_part(committed: bool) -> None:
+    """A-REASON-1: by its place among the parts of reasoning with text, of its message alone."""
+    step: list[Event] = [StepFinished(0, "stop")] if committed else []
+    parts = parts_of(
+        ReasoningStart("a"), ReasoningEnd("a"), TextStart("t"), TextDelta("t", "x"),
+        ReasoningStart("b"), ReasoningDelta("b", "1"), ReasoningEnd("b"), ReasoningStart("b"),
+        ReasoningDelta("b", "2"), *step,
+        ReasoningSummary("m", 1, "old"), ReasoningSummary("m", 1, "two"),
+        ReasoningSummary("other", 0, "no"), ReasoningSummary("m", 2, "no"),
+    )  # fmt: skip
+    assert parts == (TextPart("x"), ReasoningPart("1"), ReasoningPart("2", "two"))
+
+
+@pytest.mark.parametrize("committed", [False, True])
 def test_data_replaces_data_of_its_name_and_id(committed: bool) -> None:
     """A-UI-1."""
     step: list[Event] = [StepFinished(0, "stop")] if committed else []
@@ -309,11 +328,32 @@ class Counts:
     async def tool_settled(self, result: ToolResultContext[Any]) -> None:
         await self._count(result.run)
 
+    @hookimpl
+    async def wrap_model_call(self, step: StepContext[Any], call_model: Any) -> AsyncIterator[Any]:
+        """Take back what was thought at first."""
+        async for part in call_model(step.request):
+            yield part
+            if part.type == "reasoning-end" and self.resets:
+                self.resets -= 1
+                yield StepReset("again")
+
+    resets = 2
+
     async def _count(self, run: RunContext[Any]) -> None:
         count = run.metadata.public["count"]
         assert isinstance(count, int)
         patch = MetadataPatch(public={"count": count + 1})
         await run.update_metadata(run=patch, thread=patch, message=patch)
+
+
+async def label(given: Any) -> str:
+    for _ in range(len(given.reasoning) * 3):
+        await anyio.lowlevel.checkpoint()
+    return str(given.reasoning).upper()
+
+
+def entitle(given: Any) -> str:
+    return f"of {len(given.messages)}"
 
 
 texts = st.text("ab", min_size=1, max_size=4)
@@ -353,6 +393,8 @@ async def story(
         run_metadata=None if plain else bags(),
         thread_metadata=None if plain else bags(),
         message_metadata=None if plain else bags(),
+        thread_titles=not plain and ThreadTitleConfig("refresh", generator=entitle),
+        reasoning_summary=not plain and ReasoningSummaryConfig(generator=label),
         lifecycle=None if plain else compose_lifecycle(Counts()),
     )
     states: list[ThreadState] = []
@@ -368,6 +410,8 @@ async def story(
                         states.append(await thread.state())
                     if hanging and event.type == "text-end":
                         await run.cancel("enough")
+            while app._core._side._here:  # nothing tells when
+                await anyio.lowlevel.checkpoint()
             states.append(await thread.state())
             return await watched(thread, states[-1].cursor), states
 
