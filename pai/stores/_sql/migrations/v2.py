@@ -1,4 +1,4 @@
-"""Version 2: runs that wait for answers, and messages that a later run replaced."""
+"""Version 2: runs that wait for answers, messages that a later run replaced, titles and labels."""
 
 from __future__ import annotations
 
@@ -16,4 +16,8 @@ def upgrade(operations: Operations) -> None:
     add("runs", column("after", _KEY))
     add("runs", column("steps", sa.BigInteger, nullable=False, server_default="0"))
     add("runs", column("patch", sa.Text))
+    add("messages", column("labels", sa.Text))
+    add("threads", column("titled_at", sa.Double))
+    add("threads", column("titled_messages", sa.BigInteger))
+    add("threads", column("titled_runs", sa.BigInteger))
     operations.drop_index("actions_expiring", table_name="actions")
