@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from pai.definition import MetadataPatch, StopWhen, as_prompt_cache, option_faults
+from pai.definition import MetadataPatch, StopWhen, as_prompt_cache, option_faults, output_faults
 from pai.errors import Fault, InvalidInput
 from pai.ports import ModelDriver
 from pai.protocol import (
@@ -41,6 +41,8 @@ class _Patch:
         tools: Names of declared tools: a subset (A-TOOL-7).
         provider_tools: Names of declared provider tools: a subset.
         prompt_cache: A wish for the provider's prompt cache (O-12).
+        output: The structured output that is asked for: a name of the agent's ``outputs``, a class,
+            or a JSON Schema; ``None``: none (O-11).
         run_metadata: A sparse patch of the run's metadata (A-META-5), as for thread and message.
         message_metadata: For the assistant message of the step; in a ``RunPatch``, of each step.
 
@@ -182,8 +184,9 @@ def _wrapper(value: object) -> str | None:
     return None if callable(value) else "expected a function from a transport to a transport"
 
 
-def _later(value: object) -> str | None:
-    return "is not available yet: it comes with the run options"
+def _output(value: object) -> str | None:
+    found = [] if value is None else output_faults(value, "", classes=True)
+    return "; ".join([str(fault) for fault in found]) or None
 
 
 # What is wrong with the value of a field, as far as it can be told without the agent.
@@ -199,7 +202,7 @@ _FAULTS: Final[dict[str, _Check]] = {
     **dict.fromkeys(_METADATA, _metadata),
     **{name: _option(name) for name in ("max_steps", "prompt_cache", "stop_when", "tool_choice")},
     "wrap_transport": _wrapper,
-    "output": _later,
+    "output": _output,
 }
 
 

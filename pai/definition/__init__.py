@@ -25,6 +25,7 @@ from pai.definition._loop_options import (
     option_faults,
 )
 from pai.definition._metadata import EMPTY_METADATA, MetadataPatch, MetadataSchemas
+from pai.definition._outputs import Output, as_output, output_faults
 from pai.definition._repair import NOT_REPAIRED, NotRepaired, RepairToolInput, ToolRepair
 from pai.definition._request_options import RequestOptions
 from pai.definition._run_options import RunOptions, run_options
@@ -80,6 +81,7 @@ __all__ = (
     "ObservedCall",
     "ObservedOutput",
     "ObservedTool",
+    "Output",
     "Price",
     "ReasoningSummaryConfig",
     "ReasoningSummaryGeneratorInput",
@@ -97,6 +99,7 @@ __all__ = (
     "ToolDefinition",
     "ToolHost",
     "ToolRepair",
+    "as_output",
     "as_prompt_cache",
     "budget",
     "choice_names",
@@ -105,6 +108,7 @@ __all__ = (
     "define_command",
     "define_tool",
     "option_faults",
+    "output_faults",
     "run_options",
     "step_limit",
     "tool",

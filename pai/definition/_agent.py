@@ -25,6 +25,7 @@ from pai.definition._loop_options import (
 from pai.definition._manifest import contract, manifest, public_contract
 from pai.definition._metadata import MetadataSchemas, metadata_faults
 from pai.definition._names import name_faults
+from pai.definition._outputs import Output, registered_outputs
 from pai.definition._registration import (
     registered_commands,
     registered_data,
@@ -95,6 +96,7 @@ class AgentDefinition(Generic[ContextT]):
     tools: Mapping[str, AgentToolConfig[ContextT]]
     provider_tools: Mapping[str, ProviderTool]
     commands: Mapping[str, CommandDefinition[ContextT]]
+    outputs: Mapping[str, Output]
     lifecycle: object
     max_steps: int
     request: RequestFunction[ContextT] | None
@@ -123,6 +125,7 @@ class AgentDefinition(Generic[ContextT]):
             provider_tools=self.provider_tools,
             commands=self.commands,
             ui_data=self.ui_data,
+            outputs={key: item.schema for key, item in self.outputs.items()},
             run_metadata=self.run_metadata,
             thread_metadata=self.thread_metadata,
             message_metadata=self.message_metadata,
@@ -143,7 +146,6 @@ class AgentDefinition(Generic[ContextT]):
 
 _LATER_FIELDS = {
     "subagents": LATER_OPTION,
-    "outputs": LATER_OPTION,
     "compatible": LATER,
 }
 """Fields that are named already and refused until they do something."""
@@ -177,6 +179,7 @@ def define_agent(
     tools: Mapping[str, ToolDefinition[None] | AgentToolConfig[None]] | None = None,
     provider_tools: Mapping[str, ProviderTool] | None = None,
     commands: Mapping[str, CommandDefinition[None]] | None = None,
+    outputs: Mapping[str, object] | None = None,
     lifecycle: object = None,
     max_steps: int = 10,
     request: RequestFunction[None] | None = None,
@@ -209,6 +212,7 @@ def define_agent(
     tools: Mapping[str, ToolDefinition[ContextT] | AgentToolConfig[ContextT]] | None = None,
     provider_tools: Mapping[str, ProviderTool] | None = None,
     commands: Mapping[str, CommandDefinition[ContextT]] | None = None,
+    outputs: Mapping[str, object] | None = None,
     lifecycle: object = None,
     max_steps: int = 10,
     request: RequestFunction[ContextT] | None = None,
@@ -241,6 +245,7 @@ def define_agent(
     tools: Mapping[str, ToolDefinition[ContextT] | AgentToolConfig[ContextT]] | None = None,
     provider_tools: Mapping[str, ProviderTool] | None = None,
     commands: Mapping[str, CommandDefinition[ContextT]] | None = None,
+    outputs: Mapping[str, object] | None = None,
     lifecycle: object = None,
     max_steps: int = 10,
     request: RequestFunction[ContextT] | None = None,
@@ -274,6 +279,7 @@ def define_agent(
     tools: Mapping[str, ToolDefinition[Any] | AgentToolConfig[Any]] | None = None,
     provider_tools: Mapping[str, ProviderTool] | None = None,
     commands: Mapping[str, CommandDefinition[Any]] | None = None,
+    outputs: Mapping[str, object] | None = None,
     lifecycle: object = None,
     max_steps: int = 10,
     request: RequestFunction[Any] | None = None,
@@ -309,6 +315,8 @@ def define_agent(
         tools: Tools by the name the model sees.
         provider_tools: Tools that the provider runs, under its names.
         commands: Commands by name.
+        outputs: Structured outputs that a run may be asked for, by name: classes, types, or JSON
+            Schemas (O-11).
         lifecycle: A plugin, or what ``compose_lifecycle`` returned.
         max_steps: Model steps an episode may take.
         request: Headers and time limit of the requests to the provider: a function of
@@ -372,6 +380,7 @@ def define_agent(
     titles = title_config(thread_titles, "thread_titles", faults)
     summaries = summary_config(reasoning_summary, "reasoning_summary", faults)
     known_commands = registered_commands(commands, run_metadata, faults)
+    known_outputs = registered_outputs(outputs, faults)
     metadata = _bag_faults(run_metadata, thread_metadata, message_metadata)
     capabilities, clashes = fold_capabilities(
         [(f"tools.{key}", item.tool.capabilities) for key, item in configs.items()]
@@ -393,6 +402,7 @@ def define_agent(
         tools=MappingProxyType(configs),
         provider_tools=MappingProxyType(hosted),
         commands=MappingProxyType(known_commands),
+        outputs=MappingProxyType(known_outputs),
         lifecycle=lifecycle,
         max_steps=max_steps,
         request=request,

@@ -58,6 +58,7 @@ def contract(
     provider_tools: Mapping[str, ProviderTool],
     commands: Mapping[str, CommandDefinition[Any]],
     ui_data: Mapping[str, Schema[object]],
+    outputs: Mapping[str, ValueSchema],
     run_metadata: MetadataSchemas[Any, Any] | None,
     thread_metadata: MetadataSchemas[Any, Any] | None,
     message_metadata: MetadataSchemas[Any, Any] | None,
@@ -91,6 +92,7 @@ def contract(
             for key, item in commands.items()
         },
         "uiData": {key: _shape(item) for key, item in ui_data.items()},
+        "outputs": {key: _shape(item) for key, item in outputs.items()},
         "runMetadata": _bags(run_metadata),
         "threadMetadata": _bags(thread_metadata),
         "messageMetadata": _bags(message_metadata),

@@ -7,8 +7,9 @@ from typing import Any, Final, Literal, cast
 
 import attrs
 
-from pai.definition._checks import LATER_OPTION, provider_options_faults, text_faults
+from pai.definition._checks import provider_options_faults, text_faults
 from pai.definition._loop_options import LazyTools, as_prompt_cache, option_faults
+from pai.definition._outputs import output_faults
 from pai.definition._selection import model_name_faults, settings_faults
 from pai.definition._stop import StopStrategy, stop_faults, stop_from_json
 from pai.errors import Fault, InvalidInput, UnknownOptionError
@@ -47,7 +48,8 @@ class RunOptions:
         prompt_cache: A wish for the provider's prompt cache.
         repair_tool_input: Whether inputs that do not fit are converted.
         lazy_tools: How lazy tools are told of.
-        output: Nothing yet.
+        output: The structured output that is asked for: the name of one of the agent's ``outputs``,
+            or a JSON Schema (O-11).
         state: The application's own; ``None`` is a value (O-19).
         parent_run_id: The run that this one belongs to.
 
@@ -68,7 +70,7 @@ class RunOptions:
     prompt_cache: PromptCache | None
     repair_tool_input: bool | None
     lazy_tools: LazyTools | None
-    output: None
+    output: str | Mapping[str, object] | None
     state: object
     parent_run_id: str | None
 
@@ -87,7 +89,7 @@ class RunOptions:
         prompt_cache: PromptCache | Literal["none", "short", "long"] | None = None,
         repair_tool_input: bool | None = None,
         lazy_tools: LazyTools | None = None,
-        output: None = None,
+        output: str | Mapping[str, object] | None = None,
         state: object = UNSET,
         parent_run_id: str | None = None,
         **unknown: object,
@@ -215,8 +217,8 @@ def _options(value: object, at: str) -> list[Fault]:
     return provider_options_faults(value, at)
 
 
-def _later(value: object, at: str) -> list[Fault]:
-    return [Fault(at, LATER_OPTION)]
+def _output(value: object, at: str) -> list[Fault]:
+    return output_faults(value, at, classes=False)
 
 
 def _shared(name: str) -> Callable[[object, str], list[Fault]]:
@@ -236,7 +238,7 @@ _FAULTS: Final[dict[str, Callable[[object, str], list[Fault]]]] = {
     "prompt_cache": _shared("prompt_cache"),
     "repair_tool_input": _repair,
     "lazy_tools": _shared("lazy_tools"),
-    "output": _later,
+    "output": _output,
     "state": _json,
     "parent_run_id": _parent,
 }
@@ -296,6 +298,7 @@ def _cache_from_json(value: object, at: str, faults: list[Fault]) -> object:
 
 
 _TO_JSON: Final[dict[str, Callable[[Any], JsonValue]]] = {
+    "output": lambda value: value if isinstance(value, str) else dict(value),
     "model_settings": _settings_to_json,
     "provider_options": lambda value: {name: dict(own) for name, own in value.items()},
     "stop_when": lambda value: value.to_json(),

@@ -266,6 +266,11 @@ class Assembly:
         self._order.append(item)
         return item
 
+    def restart(self, reason: str) -> list[Event]:
+        """Begin anew, after what came was whole: the events that say so."""
+        self.finish = None
+        return self.feed([StepReset(reason)])
+
     def close(self) -> list[Event]:
         """
         Close what is open, so that the message is whole as far as it came (R-14).

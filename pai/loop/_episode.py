@@ -15,6 +15,7 @@ from pai.definition import (
     LoopOptions,
     MetadataPatch,
     ModelSelection,
+    Output,
     RunOptions,
     Signal,
 )
@@ -52,16 +53,21 @@ class Episode:
         held: What the next commit takes along.
         broken: A hook failed in code that may have hidden it.
         loop: What steers the loop.
+        output: The structured output that the present step may make (O-11).
+        told_output: The model was told of it.
+        closing: The output that is asked for in a call of its own, now that the tools are done.
+        stopped: Why the loop was stopped, where an output is still to come.
         message_patch: What ``prepare_run`` says of the metadata of each message.
         open_calls: Calls that are committed and have not settled.
         options: The options of the call, if it had some.
     """
 
     __slots__ = (
-        "_history", "_rewriting", "agent", "broken", "call_ids", "claimed", "context", "discovered", "draft",
+        "_history", "_rewriting", "agent", "broken", "call_ids", "claimed", "closing", "context", "discovered",
+        "draft",
         "finish_reason", "held", "history_length", "journal", "loop", "loop_thread",
-        "message_patch", "open_calls", "options", "patch", "report", "resolve", "selection",
-        "signal", "tool_limiter", "transport", "usage",
+        "message_patch", "open_calls", "options", "output", "patch", "report", "resolve",
+        "selection", "signal", "stopped", "told_output", "tool_limiter", "transport", "usage",
     )  # fmt: skip
 
     context: RunContext[Any]
@@ -89,6 +95,10 @@ class Episode:
         self.patch: RunPatch | None = None
         self.selection: ModelSelection | None = None
         self.transport: Transport | None = None
+        self.output: Output | None = None
+        self.told_output = False
+        self.closing: Output | None = None
+        self.stopped: str | None = None
         self.usage = Usage()
         self.discovered: tuple[int, set[str]] = (0, set())
         self.finish_reason: FinishReason = "other"

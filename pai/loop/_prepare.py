@@ -15,7 +15,7 @@ from pai.contexts import (
     merged,
     renew,
 )
-from pai.definition import AgentBehaviorInput, ContextInput, choice_names
+from pai.definition import AgentBehaviorInput, ContextInput, choice_names, output_faults
 from pai.errors import DefinitionError, Fault, InvalidInput
 from pai.lifecycle import Hook, broken_hook, next_answer, wrong_answer
 from pai.loop._episode import Episode
@@ -166,8 +166,8 @@ def take_patch(episode: Episode, hook: Hook, patch: RunPatch | StepPatch) -> Non
 
 _LOOKED_AT = frozenset(
     {
-        "model", "tools", "provider_tools", "tool_choice", "run_metadata", "thread_metadata",
-        "message_metadata",
+        "model", "tools", "provider_tools", "tool_choice", "output", "run_metadata",
+        "thread_metadata", "message_metadata",
     }
 )  # fmt: skip
 
@@ -186,6 +186,8 @@ def _check(episode: Episode, patch: RunPatch | StepPatch) -> None:
     for name in choice_names(changes.get("tool_choice")):
         if name not in definition.choosable:
             faults.append(Fault("tool_choice", f"the agent declares no tool named {name!r}"))
+    if isinstance(changes.get("output"), str):
+        faults += output_faults(changes["output"], "output", definition.outputs, classes=True)
     if faults:
         raise InvalidInput(faults, subject=type(patch).__name__)
     if "model" in changes:

@@ -10,12 +10,13 @@ from typing import Any
 import attrs
 
 from pai.contexts import UNSET, Respond, StepContext, StepPatch, Unset, renew
-from pai.definition import DISCOVERY_TOOL, ModelSelection
+from pai.definition import DISCOVERY_TOOL, ModelSelection, as_output
 from pai.lifecycle import next_answer, wrong_answer
 from pai.loop._agent import as_instructions
 from pai.loop._episode import Episode
 from pai.loop._history import repaired
 from pai.loop._lazy import undiscovered, with_discovery
+from pai.loop._output import output_wish, schema_for
 from pai.loop._prepare import behavior_input, take_patch
 from pai.loop._tool_choice import choice_of, fitting
 from pai.loop._transport import find_transport, wrapped
@@ -127,7 +128,7 @@ async def build_request(
     selection = await select_model(episode)
     instructions = await write_instructions(episode)
     tools = await offered_tools(episode)
-    return ModelRequest(
+    request = ModelRequest(
         selection.model,
         tuple(messages),
         instructions,
@@ -142,6 +143,10 @@ async def build_request(
         transport=await find_transport(episode),
         retry=episode.loop.retry,
     )
+    episode.output = output_wish(episode)
+    if episode.output is not None:
+        request = attrs.evolve(request, output=schema_for(episode, request))
+    return request
 
 
 async def prepare_step(episode: Episode, step: StepContext[Any]) -> Respond | None:
@@ -197,7 +202,14 @@ def _patched(episode: Episode, request: ModelRequest, patch: StepPatch) -> Model
             value = tuple([item for item in request.provider_tools if id(item) in chosen])
         elif name == "wrap_transport":
             name, value = "transport", wrapped(values[_AT["transport"]], value)
+        elif name == "output":
+            outputs = episode.agent.definition.outputs
+            episode.output = None if value is None else as_output(value, outputs)
+            value = None
         elif name not in _AT:
             continue  # metadata is no part of a request
         values[_AT[name]] = value
-    return ModelRequest(*values)
+    patched = ModelRequest(*values)
+    if episode.output is not None:
+        patched = attrs.evolve(patched, output=schema_for(episode, patched))
+    return patched

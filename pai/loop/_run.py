@@ -7,12 +7,14 @@ from typing import Any
 import anyio
 
 from pai.contexts import Respond, StepContext
+from pai.definition import Output
 from pai.errors import LeaseLost
 from pai.lifecycle import is_stray
 from pai.loop._control import steer
 from pai.loop._episode import Episode
 from pai.loop._metadata import new_draft
 from pai.loop._observe import observe
+from pai.loop._output import closing_request, output_is_due, output_wish
 from pai.loop._prepare import build_context, check_contexts, prepare_run
 from pai.loop._request import build_request, prepare_step
 from pai.loop._settle import end_of, failure, settle, tell_end
@@ -131,10 +133,12 @@ async def _respond(episode: Episode, step: StepContext[Any], respond: Respond) -
 async def _loop(episode: Episode) -> RunEnd:
     """Steps, until the model calls no more tools, or there is a reason to stop (O-2)."""
     check_contexts(episode)
+    if (output := output_is_due(episode)) is not None:
+        return await _closing_step(episode, output)
     context = episode.context
     for index in range(_next_step(episode), episode.loop.max_steps):
         if index and (reason := await stop_reason(episode, index)):
-            return await settle(episode, end_of(episode, "completed", stop_reason=reason))
+            return await _stop(episode, reason)
         if episode.draft.index != index:
             new_draft(episode, index)
         step = StepContext(context, index, await build_request(episode), episode.usage)
@@ -147,7 +151,34 @@ async def _loop(episode: Episode) -> RunEnd:
         end = await model_step(episode, step)
         if end is not None:
             return end
-    return await settle(episode, end_of(episode, "completed", stop_reason="max_steps"))
+        if episode.closing is not None:
+            return await _closing_step(episode, episode.closing)
+    return await _stop(episode, "max_steps")
+
+
+async def _stop(episode: Episode, reason: str) -> RunEnd:
+    """The loop is stopped; an output that was asked for is made all the same."""
+    output = output_wish(episode)
+    if output is None:
+        return await settle(episode, end_of(episode, "completed", stop_reason=reason))
+    episode.stopped = reason
+    return await _closing_step(episode, output)
+
+
+async def _closing_step(episode: Episode, output: Output) -> RunEnd:
+    """The step that makes nothing but the structured output (O-11)."""
+    index = _next_step(episode)
+    request = closing_request(episode, await build_request(episode), output)
+    episode.output, episode.closing = output, None
+    step = StepContext(episode.context, index, request, episode.usage, "output")
+    if episode.agent.chains.prepare_model_step:
+        respond = await prepare_step(episode, step)
+        await episode.go_on()
+        if respond is not None:
+            return await _respond(episode, step, respond)
+    end = await model_step(episode, step)
+    assert end is not None
+    return end
 
 
 def _next_step(episode: Episode) -> int:

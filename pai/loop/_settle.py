@@ -9,7 +9,7 @@ import anyio
 import attrs
 
 from pai.contexts import RunOutcome, ToolCallContext, ToolResultContext
-from pai.errors import FatalToolError, ModelError, PluginError, StoreError
+from pai.errors import FatalToolError, ModelError, PluginError, StoreError, StructuredOutputError
 from pai.loop._end_jobs import settled_id
 from pai.loop._episode import Episode
 from pai.loop._observe import observe_end
@@ -37,6 +37,8 @@ def failure(error: BaseException, run_id: str) -> JsonObject:
         code, message = error.code, "The model could not answer."
     elif isinstance(error, PluginError):
         code, message = "plugin_error", "A plugin failed."
+    elif isinstance(error, StructuredOutputError):
+        code, message = error.code, "The model's answer does not fit the output that was asked for."
     elif isinstance(error, FatalToolError):
         code, message = "fatal_tool_error", "A tool ended the run."
     else:

@@ -16,6 +16,7 @@ from pai.loop._execute import run_calls
 from pai.loop._labels import LabelWatch
 from pai.loop._layers import Layers
 from pai.loop._observe import observe, observe_end
+from pai.loop._output import read_output
 from pai.loop._parallel import at_once
 from pai.loop._plan import PlannedCall, plan_call
 from pai.loop._settle import end_of, finished_event, left_out, unjudged
@@ -61,6 +62,14 @@ async def model_step(
         The end of the run, if this was its last step.
     """
     assembly = await _stream(episode, step, source)
+    output = None
+    if episode.output is not None and respond is None:
+
+        async def ask_again(again: StepContext[Any]) -> None:
+            await episode.journal.put(assembly.restart("output"))
+            await _stream(episode, again, None, assembly)
+
+        output = await read_output(episode, step, assembly, ask_again)
     await episode.go_on()
     finish = assembly.finish
     assert finish is not None
@@ -83,10 +92,12 @@ async def model_step(
     if usage is not None:
         episode.usage = episode.usage + usage
     draft = episode.draft
+    if output is not None:
+        parts.append(output)
     message = change.message = draft.as_message(parts)
-    change.events.append(StepFinished(step.index, finish.reason, usage))
+    change.events.append(StepFinished(step.index, finish.reason, usage, output))
     end = None
-    if not planned and not truncated:
+    if not planned and not truncated and episode.closing is None:
         end = change.end = _last(episode, finish.reason, respond)
         change.events.append(finished_event(episode, end))
     await episode.commit(change)
@@ -114,7 +125,10 @@ async def model_step(
 
 
 async def _stream(
-    episode: Episode, step: StepContext[Any], source: AsyncIterator[StreamPart] | None
+    episode: Episode,
+    step: StepContext[Any],
+    source: AsyncIterator[StreamPart] | None,
+    assembly: Assembly | None = None,
 ) -> Assembly:
     """Read the canonical stream of the step into the journal and the message."""
     model = step.request.model
@@ -122,9 +136,12 @@ async def _stream(
     journal, draft = episode.journal, episode.draft
     for event in draft.begin():
         journal.hold(event)
-    assembly = draft.open(provider, episode.call_ids, lambda data: check_stream_data(episode, data))
-    if episode.agent.definition.reasoning_summary is not None:
-        assembly.labels = LabelWatch(journal, draft.id)
+    if assembly is None:
+        assembly = draft.open(
+            provider, episode.call_ids, lambda data: check_stream_data(episode, data)
+        )
+        if episode.agent.definition.reasoning_summary is not None:
+            assembly.labels = LabelWatch(journal, draft.id)
     layers = Layers(episode, step)
     try:
         async for item in layers.open(source):
@@ -150,7 +167,7 @@ def _last(episode: Episode, reason: str, respond: Respond | None) -> RunEnd:
             episode, respond.status, outcome=respond.outcome, reason=respond.reason,
             stop_reason="respond",
         )  # fmt: skip
-    return end_of(episode, "completed", stop_reason=reason)
+    return end_of(episode, "completed", stop_reason=episode.stopped or reason)
 
 
 def _records(episode: Episode, planned: list[PlannedCall]) -> tuple[CallRecord, ...]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import attrs
 
 from pai.protocol._codec import Codec, TimeCodec, dumps
-from pai.protocol._parts import CallOutcome
+from pai.protocol._parts import CallOutcome, OutputCodec, OutputPart
 from pai.protocol._state import MessageView
 from pai.protocol._stream import (
     Data,
@@ -125,13 +125,22 @@ class StepStarted(EventBase):
 
 @attrs.define
 class StepFinished(EventBase):
-    """A step is committed: what it streamed is a message of the thread now."""
+    """
+    A step is committed: what it streamed is a message of the thread now.
+
+    Args:
+        index: The step.
+        reason: Why the model stopped.
+        usage: What the step used.
+        output: The structured output that the step made; it is the last part of the message.
+    """
 
     type: ClassVar[Literal["step-finished"]] = "step-finished"
 
     index: int
     reason: FinishReason
     usage: Usage | None = None
+    output: OutputPart | None = None
 
 
 @attrs.define
@@ -360,7 +369,9 @@ _PLAIN = (
     QuestionAsked, PluginEvent, MessageMetadata, ThreadUpdated, ReasoningSummary,
 )  # fmt: skip
 _CODECS: dict[type, Codec[Any]] = {cls: Codec(cls, tag=cls.type) for cls in _PLAIN}
-_CODECS[StepFinished] = Codec(StepFinished, tag=StepFinished.type, nested={"usage": _USAGE})
+_CODECS[StepFinished] = Codec(
+    StepFinished, tag=StepFinished.type, nested={"usage": _USAGE, "output": OutputCodec()}
+)
 _CODECS[RunFinished] = Codec(
     RunFinished, tag=RunFinished.type, nested={"usage": _USAGE, "finished_at": TimeCodec()}
 )

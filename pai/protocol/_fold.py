@@ -204,7 +204,10 @@ class _Fold:
         step, self._step = self._step, None
         if step is not None:
             # A message takes its place in the thread when it is committed.
-            self._messages[step.message_id] = step.view()
+            view = step.view()
+            if event.output is not None:
+                view = attrs.evolve(view, parts=(*view.parts, event.output))
+            self._messages[step.message_id] = view
 
     def message_metadata(self, event: MessageMetadata) -> None:
         if self._step is not None and self._step.message_id == event.message_id:

@@ -22,6 +22,8 @@ __all__ = (
     "DataPart",
     "FilePart",
     "MessagePart",
+    "OutputCodec",
+    "OutputPart",
     "ReasoningPart",
     "SourcePart",
     "TextPart",
@@ -146,11 +148,29 @@ class DataPart:
         return f"data-{self.name}"
 
 
-MessagePart = TextPart | ReasoningPart | ToolCallPart | FilePart | SourcePart | DataPart
+@attrs.frozen
+class OutputPart:
+    """
+    The structured output of a run, checked (O-11). The text that it was read from stands before it.
+
+    Args:
+        value: The output as JSON.
+        name: Its name among the agent's ``outputs``; ``None`` where a schema was given.
+    """
+
+    type: ClassVar[Literal["output"]] = "output"
+
+    value: JsonValue
+    name: str | None = None
+
+
+MessagePart = (
+    TextPart | ReasoningPart | ToolCallPart | FilePart | SourcePart | DataPart | OutputPart
+)
 
 _CODECS: dict[type, Codec[Any]] = {
     cls: Codec(cls, tag=cls.type)
-    for cls in (TextPart, ReasoningPart, ToolCallPart, FilePart, SourcePart)
+    for cls in (TextPart, ReasoningPart, ToolCallPart, FilePart, SourcePart, OutputPart)
 }
 _CODECS[DataPart] = Codec(DataPart, tag="data")
 _BY_TAG: dict[str, Codec[Any]] = {codec.tag: codec for codec in _CODECS.values()}
@@ -170,3 +190,13 @@ def part_from_json(value: Mapping[str, Any]) -> MessagePart:
         return DataPart("unknown-part", dict(value))
     part: MessagePart = codec.from_json(value)
     return part
+
+
+class OutputCodec:
+    """The JSON form of an output within an event."""
+
+    def to_json(self, value: OutputPart) -> JsonObject:
+        return part_to_json(value)
+
+    def from_json(self, value: Mapping[str, Any]) -> MessagePart:
+        return part_from_json(value)

@@ -18,6 +18,7 @@ from pai.protocol._messages import Message, Role
 from pai.protocol._parts import (
     DataPart,
     MessagePart,
+    OutputPart,
     ReasoningPart,
     part_from_json,
     part_to_json,
@@ -85,7 +86,7 @@ class MessageView:
 
 def _shown(part: MessagePart) -> MessagePart | None:
     """The part without what only its provider may see; ``None`` if nothing else is in it."""
-    if isinstance(part, DataPart) or part.provider_data is None:
+    if isinstance(part, (DataPart, OutputPart)) or part.provider_data is None:
         return part
     if isinstance(part, ReasoningPart) and not part.text and part.summary is None:
         return None

@@ -9,10 +9,14 @@ import anyio
 
 from pai.definition import AgentDefinition, RunOptions
 from pai.errors import Fault, PaiError, UnknownOptionError
+from pai.protocol import ThreadKey
 from pai.runtime._core import ErrorHandler
+from pai.runtime._for_once import for_once
+from pai.runtime._given_messages import GivenMessage, given_messages, keep_messages
 from pai.runtime._pai import create_pai
 from pai.runtime._result import RunResult
 from pai.runtime._thread import Content
+from pai.stores import MemoryStore
 
 __all__ = ("run_once", "run_once_sync")
 
@@ -21,9 +25,11 @@ async def run_once(
     agent: AgentDefinition[Any],
     content: Content | None = None,
     *,
+    messages: Sequence[GivenMessage] | None = None,
     identity: object = None,
     client_data: object = None,
     options: RunOptions | Mapping[str, object] | None = None,
+    output: object = None,
     capabilities: Mapping[str, object] | None = None,
     plugins: Sequence[object] | Mapping[str, object] | None = (),
     on_runtime_error: ErrorHandler | None = None,
@@ -35,9 +41,15 @@ async def run_once(
     Args:
         agent: The agent.
         content: The user's message; ``None`` triggers the run without one.
+        messages: What was said before (O-8), oldest first: messages, or mappings with ``role`` and
+            ``content``. If there is no *content* and the last one is a user's, it is the message
+            that the run answers.
         identity: Who it is for.
         client_data: What the client sent along.
-        options: Options of the run; a mapping has their JSON form.
+        options: Options of the run. Nothing is stored here, so a mapping may also hold a driver as
+            its ``model``, and functions as ``stop_when`` and ``repair_tool_input``.
+        output: The structured output that is asked for (O-11): a class, a type, the name of one of
+            the agent's ``outputs``, or a JSON Schema. It wins over the options.
         capabilities: Bindings by id.
         plugins: As in :func:`create_pai`; no installed one is loaded unless it is asked for.
         on_runtime_error: Takes every error whole.
@@ -45,25 +57,27 @@ async def run_once(
     Raises:
         UnknownOptionError: An option nobody knows.
         DefinitionError: The agent's lifecycle or the bindings are wrong.
-        InvalidInput: The message, the identity or the client data does not fit.
+        InvalidInput: The messages, the identity, the client data or an option does not fit.
     """
-    later = {"messages", "output"}
-    strangers = [
-        Fault(name, "is not available yet: it comes with the run options"
-              if name in later else "is no option of run_once")
-        for name, value in unknown.items()
-        if name not in later or value is not None
-    ]  # fmt: skip
-    if strangers:
+    if unknown:
+        strangers = [Fault(name, "is no option of run_once") for name in unknown]
         raise UnknownOptionError(strangers, subject="run_once")
+    before = [] if messages is None else given_messages(messages)
+    if content is None and before and before[-1].role == "user":
+        content = before.pop().parts  # type: ignore[assignment]  # a user's
+    agent, options = for_once(agent, options, output)
+    store = MemoryStore()
     app = create_pai(
         agents={agent.name: agent},
+        store=store,
         capabilities=capabilities,
         plugins=plugins,
         on_runtime_error=on_runtime_error,
     )
     async with app:
         thread = app.thread(agent.name, identity=identity)
+        if before:
+            await keep_messages(store, ThreadKey("default", thread.id), agent, before)
         if content is None:
             run = await thread.trigger(options=options, client_data=client_data)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from pai.definition import RunOptions, choice_names, run_options
+from pai.definition import RunOptions, choice_names, output_faults, run_options
 from pai.errors import Fault, InvalidInput, PaiError
 from pai.loop import BoundAgent
 from pai.models import resolve_model
@@ -33,6 +33,10 @@ def stored_options(agent: BoundAgent, options: object) -> tuple[RunOptions, Json
         for name in choice_names(given.tool_choice)
         if name not in agent.definition.choosable
     ]
+    if given.output is not None:
+        faults += output_faults(
+            given.output, "options.output", agent.definition.outputs, classes=False
+        )
     if given.model is not None:
         try:
             resolve_model(given.model)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import attrs
 
-from pai.errors import RunFailed
+from pai.errors import PaiError, RunFailed, StructuredOutputError
 from pai.protocol import MessageView, PendingCall, TextPart, Usage
 from pai.schema import JsonObject
 
@@ -24,7 +24,8 @@ class RunResult:
         outcome: What a ``Respond`` said, else the status.
         reason: Why it was blocked or cancelled.
         stop_reason: Why the loop ended (O-2).
-        output: The structured output, where one was asked for.
+        output: The structured output, where one was asked for: an instance where a class of the
+            agent's ``outputs`` was, else JSON.
         message: The last message of the assistant.
         usage: The sum over its model calls.
         pending: Calls that wait for an answer.
@@ -54,7 +55,8 @@ class RunResult:
         Raise unless the run completed or waits for an answer.
 
         Raises:
-            RunFailed: With the error's code, the reason of a block, or ``"cancelled"``.
+            RunFailed: With the error's code, the reason of a block, or ``"cancelled"``. Where the
+                answer did not fit the output, it is a *StructuredOutputError* as well.
         """
         if self.status in ("completed", "suspended"):
             return
@@ -63,4 +65,14 @@ class RunResult:
             code = self.error.get("code") or code
         elif self.status == "blocked":
             code = self.reason or code
+        if str(code).startswith("structured_output_"):
+            raise OutputFailed(str(code), self.run_id, self.text)
         raise RunFailed(str(code), self.run_id)
+
+
+class OutputFailed(RunFailed, StructuredOutputError):
+    """A run that failed since its answer did not fit: whoever catches either has it."""
+
+    def __init__(self, code: str, run_id: str, raw_text: str) -> None:
+        PaiError.__init__(self, f"run {run_id} failed: {code}")
+        self.code, self.run_id, self.raw_text = code, run_id, raw_text

@@ -13,7 +13,9 @@ from pai.protocol import (
 )
 from pai.runtime._event_stream import EventStream, TextStream
 from pai.runtime._hub import Watcher
+from pai.runtime._output import OutputStream, loaded_output, output_of
 from pai.runtime._result import RunResult
+from pai.schema import JsonValue
 
 if TYPE_CHECKING:
     from pai.runtime._core import Core
@@ -61,6 +63,16 @@ class RunHandle:
         """The deltas of the run's text, as they come."""
         return TextStream(self._hub, self._before, self.id)
 
+    def partial_output(self) -> AsyncIterator[JsonValue]:
+        """
+        The structured output as it is written, as JSON: each value has more of it (O-11).
+
+        Texts and lists grow at their ends, objects by their keys; the last value is the whole
+        output, checked. Where a step is made anew, or an answer did not fit, it begins anew.
+        """
+        core, key, id_ = self._core, self._key, self.id
+        return OutputStream(self._hub, self._before, id_, lambda: output_of(core, key, id_))
+
     async def result(self) -> RunResult:
         """Wait for the end. It never raises for a run that failed: see ``raise_for_status()``."""
         finished: RunFinished | None = None
@@ -79,7 +91,7 @@ class RunHandle:
             finished.outcome,
             finished.reason,
             finished.stop_reason,
-            None,
+            await loaded_output(self._core, self._key, self.id, message),
             message,
             finished.usage,
             (),

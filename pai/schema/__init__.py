@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ._client import ClientSchema, compile_client_schema
     from ._convert import converted
     from ._nulls import undo_nulls
+    from ._partial import PartialJson
     from ._strict_form import strict_form
 
 __all__ = (
@@ -34,6 +35,7 @@ __all__ = (
     "FunctionSchema",
     "JsonObject",
     "JsonValue",
+    "PartialJson",
     "Schema",
     "Unset",
     "ValueSchema",
@@ -57,6 +59,7 @@ __all__ = (
 # Declaring an agent needs none of these: they are loaded when a model is first asked.
 _LAZY = {
     "ClientSchema": "._client",
+    "PartialJson": "._partial",
     "compile_client_schema": "._client",
     "converted": "._convert",
     "strict_form": "._strict_form",

@@ -239,7 +239,7 @@ def test_what_can_be_no_patch(kind: Any, fields: Any, text: str) -> None:
 
 def test_all_that_is_wrong_with_a_patch_is_told_at_once() -> None:
     with pytest.raises(InvalidInput) as caught:
-        RunPatch(max_steps=0, tools="look", output=1)
+        RunPatch(max_steps=0, tools="look", output={})
     assert [fault.path for fault in caught.value.faults] == ["tools", "output", "max_steps"]
 
 

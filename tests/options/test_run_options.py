@@ -161,7 +161,7 @@ async def test_what_does_not_fit_is_refused_at_the_door(options: Any, paths: lis
         ({"repair_tool_input": lambda given: None}, "repair_tool_input: expected True or False"),
         ({"model": ScriptedModel()}, "model: expected a name"),
         ({"state": {"a": object()}}, "state.a: "),
-        ({"output": "report"}, "output: is not available yet"),
+        ({"output": int}, "output: expected the name of an output"),
     ],
 )
 def test_what_can_not_be_stored_is_no_option(fields: Any, text: str) -> None:
