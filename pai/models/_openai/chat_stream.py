@@ -5,6 +5,7 @@ from __future__ import annotations
 from pai.models._openai.encode import dump, loads
 from pai.models._openai.endpoint import PROVIDER
 from pai.models._openai.errors import incomplete, malformed, provider_error
+from pai.models._openai.rejected import RejectedCall, written_calls
 from pai.models._openai.sse import data_of
 from pai.models._openai.writer import CallIds, Joiner, Writer, parse_input, string, usage_of
 from pai.ports import ModelRequest
@@ -62,6 +63,7 @@ class ChatDecoder:
         "_odd",
         "_reason",
         "_refused",
+        "_rejected",
         "_sources",
         "_tools",
         "_usage",
@@ -81,6 +83,7 @@ class ChatDecoder:
         self._field: str | None = None
         self._reason: str | None = None
         self._refused = False
+        self._rejected: RejectedCall | None = None
         self._sources: list[str] = []
         self._usage: Usage | None = None
 
@@ -97,7 +100,11 @@ class ChatDecoder:
             if not self._odd and ("\\ud" in data or "\\uD" in data):
                 self._odd = True
             if chunk.get("error"):
-                raise provider_error(chunk["error"])
+                error = provider_error(chunk["error"])
+                if not isinstance(error, RejectedCall):
+                    raise error
+                self._rejected, self.done = error, True
+                break
             if usage := chunk.get("usage"):
                 self._usage = usage_of(usage, "prompt_tokens", "completion_tokens")
             choices = chunk.get("choices")
@@ -240,9 +247,45 @@ class ChatDecoder:
         Raises:
             IncompleteStream: The provider gave no reason for the end.
         """
+        if self._rejected is not None:
+            if parts := self.recover(self._rejected.generation):
+                return parts
+            raise self._rejected
         if self._reason is None:
             raise incomplete("it ended without a finish reason")
         out: list[StreamPart] = []
+        called = self._close(out)
+        reason = _REASONS.get(self._reason, "other")
+        if called and reason in {"stop", "other"}:
+            reason = "tool-calls"
+        elif reason == "tool-calls" and not called:
+            reason = "stop"
+        elif self._refused and reason == "stop":
+            reason = "content-filter"
+        out.append(StepFinish(reason, self._usage))
+        return out
+
+    def recover(self, generation: str) -> list[StreamPart]:
+        """
+        What follows where the server refused a call that its model wrote; empty: nothing can.
+
+        Our own check of the call says what is wrong with it, and the model reads that.
+        """
+        calls = written_calls(generation, self._tools)
+        if not calls:
+            return []
+        out: list[StreamPart] = []
+        self._close(out)
+        for name, text in calls:
+            call_id = self._ids.take(None)
+            value, raw = parse_input(text, name, self._tools)
+            out += [ToolInputStart(call_id, name), ToolInputDelta(call_id, text)]
+            out.append(ToolCall(call_id, name, value, raw))
+        out.append(StepFinish("tool-calls", self._usage))
+        return out
+
+    def _close(self, out: list[StreamPart]) -> bool:
+        """End what is open; whether there were calls."""
         self._end_reasoning(out)
         self._writer.end_text(out)
         called = False
@@ -254,12 +297,4 @@ class ChatDecoder:
             called = True
             value, raw = parse_input("".join(call.text), call.name, self._tools)
             out.append(ToolCall(call.call_id, call.name, value, raw))
-        reason = _REASONS.get(self._reason, "other")
-        if called and reason in {"stop", "other"}:
-            reason = "tool-calls"
-        elif reason == "tool-calls" and not called:
-            reason = "stop"
-        elif self._refused and reason == "stop":
-            reason = "content-filter"
-        out.append(StepFinish(reason, self._usage))
-        return out
+        return called

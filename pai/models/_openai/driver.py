@@ -18,6 +18,7 @@ from pai.models._openai.errors import (
     not_a_stream,
     provider_error,
 )
+from pai.models._openai.rejected import RejectedCall
 from pai.models._openai.sse import Frames
 from pai.models._profiles import reasoning_levels
 from pai.ports import ModelProfile, ModelRequest
@@ -54,6 +55,8 @@ class Decoder(Protocol):
     def feed(self, frames: list[str]) -> list[StreamPart]: ...
 
     def finish(self) -> list[StreamPart]: ...
+
+    def recover(self, generation: str) -> list[StreamPart]: ...
 
 
 class OpenAIDriver:
@@ -172,36 +175,44 @@ class OpenAIDriver:
         client = self._client
         if client is not None and transport.wrappers:
             raise DefinitionError([Fault("wrap_transport", NOT_WRAPPED)], subject=repr(self))
-        with Translated(endpoint, transport.headers.values()) as errors:
-            if client is None:
-                client = await clients.shared_client(endpoint, transport.wrappers)
-            response = await _post(client, self.path, body, transport)
-            source = _source(response)
-            frames = Frames()
-            feed, split = decoder.feed, frames.feed
-            debug = provider_log.isEnabledFor(logging.DEBUG)
-            try:
-                async for data in source:
-                    errors.started = True
-                    if not (whole := split(data)):
-                        continue
-                    try:
-                        parts = feed(whole)
-                    except _MISSHAPED as error:
-                        raise malformed("a chunk has an unknown form") from error
-                    if debug:
-                        _log(len(data), parts)
-                    if parts:
-                        yield parts
-                    if decoder.done:
-                        break
-                if not decoder.done:
-                    parts = _tail(frames, decoder, endpoint, response.headers.get("content-type"))
-                    if parts:
-                        yield parts
-                yield decoder.finish()
-            finally:
-                await _close(source, response, drain=decoder.done)
+        try:
+            with Translated(endpoint, transport.headers.values()) as errors:
+                if client is None:
+                    client = await clients.shared_client(endpoint, transport.wrappers)
+                response = await _post(client, self.path, body, transport)
+                source = _source(response)
+                frames = Frames()
+                feed, split = decoder.feed, frames.feed
+                debug = provider_log.isEnabledFor(logging.DEBUG)
+                try:
+                    async for data in source:
+                        errors.started = True
+                        if not (whole := split(data)):
+                            continue
+                        try:
+                            parts = feed(whole)
+                        except _MISSHAPED as error:
+                            raise malformed("a chunk has an unknown form") from error
+                        if debug:
+                            _log(len(data), parts)
+                        if parts:
+                            yield parts
+                        if decoder.done:
+                            break
+                    if not decoder.done:
+                        parts = _tail(
+                            frames, decoder, endpoint, response.headers.get("content-type")
+                        )
+                        if parts:
+                            yield parts
+                    yield decoder.finish()
+                finally:
+                    await _close(source, response, drain=decoder.done)
+        except RejectedCall as error:
+            parts = decoder.recover(error.generation)
+            if not parts:
+                raise
+            yield parts
 
 
 async def _post(client: AsyncOpenAI, path: str, body: bytes, transport: Transport) -> Response:

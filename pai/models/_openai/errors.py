@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from pai.errors import ContextOverflow, IncompleteStream, ModelError, ModelTimeout, RateLimited
 from pai.models._openai.encode import clean
 from pai.models._openai.endpoint import PROVIDER, Endpoint
+from pai.models._openai.rejected import RejectedCall
 
 if TYPE_CHECKING:
     from openai import APIStatusError
@@ -23,6 +24,7 @@ __all__ = ("Translated", "incomplete", "malformed", "not_a_stream", "provider_er
 log = logging.getLogger("pai.provider")
 
 _LONGEST = 300
+_REJECTED = "tool_use_failed"
 _SECRET = re.compile(r"(?i)\bbearer\s+\S+|\b(?:sk|sess|key)-[\w*.\-]{4,}")
 _OVERFLOW = re.compile(
     r"(?i)context[ _](?:length|window|size)|maximum context|prompt is too long|too many tokens"
@@ -84,6 +86,10 @@ def provider_error(
     status = status or number
     text = _text_of(error)
     message = f"{head}: {_short(text, secrets)}" if text else head
+    if code == _REJECTED and isinstance(error, dict):
+        rejected = RejectedCall(message, provider=PROVIDER, code=code, status=status)
+        rejected.generation = str(error.get("failed_generation") or "")
+        return rejected
     cls, ours = _sort(code, status, text)
     if ours is None:
         ours = kind or ("provider_error" if status is None else "invalid_request")

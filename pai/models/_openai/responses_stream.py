@@ -462,3 +462,7 @@ class ResponsesDecoder:
         if self._end is None:
             raise incomplete("it ended without a final event")
         return [StepFinish(self._end, self._usage)]
+
+    def recover(self, generation: str) -> list[StreamPart]:
+        """Servers that refuse their model's calls are not asked through this API."""
+        return []
