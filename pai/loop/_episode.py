@@ -35,6 +35,7 @@ from pai.protocol import (
     Transport,
     Usage,
 )
+from pai.schema import JsonValue
 
 __all__ = ("Episode", "Report")
 
@@ -56,6 +57,8 @@ class Episode:
         output: The structured output that the present step may make (O-11).
         told_output: The model was told of it.
         closing: The output that is asked for in a call of its own, now that the tools are done.
+        channels: The driver last asked, and its channels for changes in mid-conversation.
+        offered: What the thread's calls have offered so far, for such a driver (O-10).
         stopped: Why the loop was stopped, where an output is still to come.
         message_patch: What ``prepare_run`` says of the metadata of each message.
         open_calls: Calls that are committed and have not settled.
@@ -63,10 +66,10 @@ class Episode:
     """
 
     __slots__ = (
-        "_history", "_rewriting", "agent", "broken", "call_ids", "claimed", "closing", "context", "discovered",
-        "draft",
-        "finish_reason", "held", "history_length", "journal", "loop", "loop_thread",
-        "message_patch", "open_calls", "options", "output", "patch", "report", "resolve",
+        "_history", "_rewriting", "agent", "broken", "call_ids", "channels", "claimed", "closing",
+        "context", "discovered", "draft", "finish_reason", "held", "history_length", "journal",
+        "loop", "loop_thread",
+        "message_patch", "offered", "open_calls", "options", "output", "patch", "report", "resolve",
         "selection", "signal", "stopped", "told_output", "tool_limiter", "transport", "usage",
     )  # fmt: skip
 
@@ -99,6 +102,8 @@ class Episode:
         self.told_output = False
         self.closing: Output | None = None
         self.stopped: str | None = None
+        self.channels: tuple[ModelDriver, tuple[str, ...]] | None = None
+        self.offered: JsonValue = None
         self.usage = Usage()
         self.discovered: tuple[int, set[str]] = (0, set())
         self.finish_reason: FinishReason = "other"

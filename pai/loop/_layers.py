@@ -13,6 +13,7 @@ from pai.errors import IncompleteStream, LeaseLost, ModelError, PluginError
 from pai.lifecycle import Hook, broken_hook, wrong_answer
 from pai.loop._episode import Episode
 from pai.loop._history import repaired
+from pai.loop._mid_conversation import checked_changes
 from pai.loop._output import tell
 from pai.loop._retry import Retried
 from pai.ports import ModelRequest
@@ -106,6 +107,8 @@ class Layers:
         driver, retry = self._episode.resolve(request.model), request.retry
         if request.output is not None or self._episode.output is not None:
             request = tell(self._episode, request, driver)
+        if request.mid_conversation is not None:
+            request = checked_changes(request, self._step.request, driver)
         if retry is None or retry.max_retries == 0 or self._step.kind == "output":
             return driver.stream(request)
         return Retried(lambda: driver.stream(request), retry)

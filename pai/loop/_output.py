@@ -102,6 +102,7 @@ def closing_request(episode: Episode, request: ModelRequest, output: Output) -> 
         provider_tools=(),
         tool_choice=None,
         output=output.json_schema,
+        mid_conversation=None,
     )
 
 
@@ -214,5 +215,6 @@ def _once_more(
         provider_tools=(),
         tool_choice=None,
         output=output.json_schema,
+        mid_conversation=None,
     )
     return StepContext(step.run, step.index, request, step.usage, "output")
