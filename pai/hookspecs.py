@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 
     from pai.contexts import (
         AsideItem,
+        Ask,
         DenyCall,
         Records,
         ReplaceInput,
         ReplaceValue,
+        RequireApproval,
         Respond,
         RunContext,
         RunOutcome,
@@ -114,7 +116,7 @@ class Hooks:
     @hookspec
     def prepare_model_step(
         self, step: StepContext[Any], state: State, records: Records
-    ) -> StepPatch | Respond | None:
+    ) -> StepPatch | Respond | Ask | None:
         """
         Decide what the model sees in this step.
 
@@ -122,7 +124,8 @@ class Hooks:
         Not called: for a run that ``prepare_run`` answered.
         Order:      piped: ``step.request`` has what those further left patched.
         Returns:    ``None`` changes nothing; ``StepPatch`` holds for this step; ``Respond`` ends
-                    the phase and the run with that message.
+                    the phase and the run with that message; ``Ask`` suspends the run until it is
+                    answered, and then the phase begins again.
         Raising:    the run fails (R-33).
 
         Args:
@@ -209,15 +212,17 @@ class Hooks:
     @hookspec
     def before_tool_call(
         self, call: ToolCallContext[Any], state: State, records: Records
-    ) -> SkipCall | DenyCall | None:
+    ) -> SkipCall | DenyCall | RequireApproval | Ask | None:
         """
         Decide whether a call runs. Its input is final: what was allowed is what is executed (R-23).
 
-        Called:     for each call, after all of ``rewrite_tool_input``.
+        Called:     for each call, after all of ``rewrite_tool_input``; again after an answer to its
+                    ``Ask``, or with the input that whoever approved has put in place.
         Not called: as ``rewrite_tool_input``.
-        Order:      all are asked, in order; the strictest answer wins (deny, then skip, then go
-                    on), and among equals the leftmost.
-        Returns:    ``None`` lets it run; ``SkipCall`` gives it an output; ``DenyCall`` refuses it.
+        Order:      all are asked, in order; the strictest answer wins (deny, then require approval
+                    or ask, then skip, then go on), and among equals the leftmost.
+        Returns:    ``None`` lets it run; ``SkipCall`` gives it an output; ``DenyCall`` refuses it;
+                    ``RequireApproval`` and ``Ask`` suspend the run, once its siblings have settled.
         Raising:    the run fails (R-33).
 
         Args:

@@ -267,7 +267,12 @@ class Store(Protocol):
         """
 
     async def claim(
-        self, key: ThreadKey, owner: str, lease: float, started: list[Event]
+        self,
+        key: ThreadKey,
+        owner: str,
+        lease: float,
+        started: list[Event],
+        takes: Callable[[RunRecord], bool] | None = None,
     ) -> Claimed | None:
         """
         Take the thread's next run.
@@ -280,6 +285,7 @@ class Store(Protocol):
             owner: Who takes it.
             lease: Seconds until others may take it.
             started: The events of the claim.
+            takes: Whether the caller can work on a run; one that it can't stays as it is (A-DEF-7).
 
         Returns:
             The run, or ``None`` if there is none to take.
@@ -337,7 +343,7 @@ class Store(Protocol):
         """
 
     async def calls(self, key: ThreadKey, run_id: str) -> list[CallRecord]:
-        """The rows of a run's calls that have not settled."""
+        """The rows of a run's calls and questions."""
 
     async def append(
         self,

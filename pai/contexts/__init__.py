@@ -2,9 +2,11 @@
 
 from pai.contexts._call import ToolCallContext, ToolResultContext
 from pai.contexts._decisions import (
+    Ask,
     DenyCall,
     ReplaceInput,
     ReplaceValue,
+    RequireApproval,
     Respond,
     SkipCall,
     ToolFailure,
@@ -22,10 +24,12 @@ __all__ = (
     "UNSET",
     "AgentRef",
     "AsideItem",
+    "Ask",
     "DenyCall",
     "Records",
     "ReplaceInput",
     "ReplaceValue",
+    "RequireApproval",
     "Respond",
     "RunContext",
     "RunHost",

@@ -18,9 +18,11 @@ from pai.protocol import (
 from pai.schema import JsonValue
 
 __all__ = (
+    "Ask",
     "DenyCall",
     "ReplaceInput",
     "ReplaceValue",
+    "RequireApproval",
     "Respond",
     "SkipCall",
     "ToolFailure",
@@ -85,6 +87,45 @@ class DenyCall:
     """Do not run the tool: the model is told *message*."""
 
     message: str
+
+
+def _seconds(instance: object, attribute: attrs.Attribute[float | None], value: object) -> None:
+    if value is not None and not (isinstance(value, (int, float)) and value > 0):
+        fault = Fault(attribute.name, "expected a number of seconds above 0")
+        raise InvalidInput([fault], subject=type(instance).__name__)
+
+
+@attrs.frozen(eq=False)
+class RequireApproval:
+    """
+    Do not run the tool before somebody approves this very input (R-20).
+
+    Args:
+        reason: Shown to whoever shall approve.
+        expires_after: Seconds after which the unanswered call fails; ``None``: it waits for good.
+    """
+
+    reason: str | None = None
+    expires_after: float | None = attrs.field(default=None, validator=_seconds)
+
+
+@attrs.frozen(eq=False)
+class Ask:
+    """
+    Suspend the run until this is answered: ``Answer(question_id, value)``.
+
+    Then the phase is gone through again. ``run.answers`` has the answer by then, and asking the same
+    question once more counts as ``None``.
+
+    Args:
+        question_id: Unique within the run, and none of its calls' ids.
+        schema: The type of the answer.
+        message: What is asked.
+    """
+
+    question_id: str
+    schema: object
+    message: str = ""
 
 
 @attrs.frozen(eq=False)

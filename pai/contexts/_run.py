@@ -13,7 +13,7 @@ from pai.contexts._read_only import ReadOnly, put
 from pai.contexts._records import Records
 from pai.definition import MetadataPatch, Signal, ThreadRef
 from pai.protocol import Message, Metadata
-from pai.schema import JsonObject
+from pai.schema import JsonObject, JsonValue
 
 __all__ = ("AgentRef", "RunContext", "RunHost")
 
@@ -63,21 +63,22 @@ class RunContext(ReadOnly, Generic[ContextT]):
         signal: Set when the run is to stop.
         agent: Name and version.
         id: The run's id.
-        operation: ``send``, ``trigger``, ``regenerate`` or ``resume``.
+        operation: ``send``, ``trigger`` or ``regenerate``; ``resume`` from the second episode on.
         metadata: Both bags of the run.
         started_at: When its first worker took it.
-        attempt: 1, and one more for each takeover.
+        attempt: 1, and one more for each takeover of the episode.
         episode: 1, and one more for each resume (A-DEF-8).
         parent_run_id: The run that started it.
         subagent: ``None`` at top level.
         options: The options of the call, as JSON.
+        answers: Answers to questions of this run, by question id, as JSON.
         thread: The thread: id, title, metadata, age.
         input: The message that started it; ``None`` for a trigger.
         patch: What hooks further left decided in this phase.
     """
 
     __slots__ = (
-        "_host", "_states", "agent", "attempt", "client_data", "episode", "id", "identity",
+        "_host", "_states", "agent", "answers", "attempt", "client_data", "episode", "id", "identity",
         "input", "metadata", "operation", "options", "parent_run_id", "patch",
         "runtime_context", "signal", "started_at", "subagent", "thread", "thread_id",
     )  # fmt: skip
@@ -97,6 +98,7 @@ class RunContext(ReadOnly, Generic[ContextT]):
     parent_run_id: str | None
     subagent: None
     options: JsonObject
+    answers: Mapping[str, JsonValue]
     thread: ThreadRef
     input: Message | None
     patch: RunPatch | None
@@ -120,6 +122,7 @@ class RunContext(ReadOnly, Generic[ContextT]):
         episode: int,
         parent_run_id: str | None,
         options: JsonObject,
+        answers: Mapping[str, JsonValue],
         thread: ThreadRef,
         input: Message | None,
         host: RunHost,
@@ -139,6 +142,7 @@ class RunContext(ReadOnly, Generic[ContextT]):
         put(self, "parent_run_id", parent_run_id)
         put(self, "subagent", None)
         put(self, "options", options)
+        put(self, "answers", answers)
         put(self, "thread", thread)
         put(self, "input", input)
         put(self, "patch", None)

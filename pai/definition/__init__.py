@@ -9,6 +9,11 @@ from pai.definition._behavior import (
     ObservedTool,
 )
 from pai.definition._capabilities import Capability, define_capability
+from pai.definition._client_tool import (
+    ClientTool,
+    client_tools_from_json,
+    client_tools_to_json,
+)
 from pai.definition._commands import (
     CommandContext,
     CommandDefinition,
@@ -49,6 +54,7 @@ from pai.definition._stop import (
     step_limit,
     until_finish_reason,
 )
+from pai.definition._suspend import Suspend
 from pai.definition._thread_ref import ThreadRef
 from pai.definition._tool_context import Capabilities, ToolContext, ToolHost
 from pai.definition._tool_makers import define_tool, tool
@@ -65,6 +71,7 @@ __all__ = (
     "AnyOf",
     "Capabilities",
     "Capability",
+    "ClientTool",
     "CommandContext",
     "CommandDefinition",
     "CommandHost",
@@ -91,6 +98,7 @@ __all__ = (
     "Signal",
     "StopStrategy",
     "StopWhen",
+    "Suspend",
     "ThreadRef",
     "ThreadTitleConfig",
     "ThreadTitleGeneratorInput",
@@ -103,6 +111,8 @@ __all__ = (
     "as_prompt_cache",
     "budget",
     "choice_names",
+    "client_tools_from_json",
+    "client_tools_to_json",
     "define_agent",
     "define_capability",
     "define_command",

@@ -11,7 +11,13 @@ import attrs
 
 from pai.definition._behavior import ContextInput
 from pai.definition._capabilities import Capability, fold_capabilities
-from pai.definition._checks import LATER, LATER_OPTION, arity_faults, compiled, text_faults
+from pai.definition._checks import (
+    LATER_OPTION,
+    arity_faults,
+    compiled,
+    text_faults,
+    version_faults,
+)
 from pai.definition._commands import CommandDefinition
 from pai.definition._instructions import Instructions, instruction_faults
 from pai.definition._loop_options import (
@@ -101,6 +107,7 @@ class AgentDefinition(Generic[ContextT]):
     max_steps: int
     request: RequestFunction[ContextT] | None
     wrap_transport: WrapTransport | None
+    compatible: Callable[[str, str], bool] | None
     loop: LoopOptions[ContextT]
     thread_titles: ThreadTitleConfig | None
     reasoning_summary: ReasoningSummaryConfig | None
@@ -146,7 +153,6 @@ class AgentDefinition(Generic[ContextT]):
 
 _LATER_FIELDS = {
     "subagents": LATER_OPTION,
-    "compatible": LATER,
 }
 """Fields that are named already and refused until they do something."""
 
@@ -184,6 +190,7 @@ def define_agent(
     max_steps: int = 10,
     request: RequestFunction[None] | None = None,
     wrap_transport: WrapTransport | None = None,
+    compatible: Callable[[str, str], bool] | None = None,
     stop_when: StopWhen[None] | None = None,
     tool_choice: ToolChoice | FirstStep | None = None,
     tool_execution: Literal["parallel", "sequential"] = "parallel",
@@ -217,6 +224,7 @@ def define_agent(
     max_steps: int = 10,
     request: RequestFunction[ContextT] | None = None,
     wrap_transport: WrapTransport | None = None,
+    compatible: Callable[[str, str], bool] | None = None,
     stop_when: StopWhen[ContextT] | None = None,
     tool_choice: ToolChoice | FirstStep | None = None,
     tool_execution: Literal["parallel", "sequential"] = "parallel",
@@ -250,6 +258,7 @@ def define_agent(
     max_steps: int = 10,
     request: RequestFunction[ContextT] | None = None,
     wrap_transport: WrapTransport | None = None,
+    compatible: Callable[[str, str], bool] | None = None,
     stop_when: StopWhen[ContextT] | None = None,
     tool_choice: ToolChoice | FirstStep | None = None,
     tool_execution: Literal["parallel", "sequential"] = "parallel",
@@ -284,6 +293,7 @@ def define_agent(
     max_steps: int = 10,
     request: RequestFunction[Any] | None = None,
     wrap_transport: WrapTransport | None = None,
+    compatible: Callable[[str, str], bool] | None = None,
     stop_when: StopWhen[Any] | None = None,
     tool_choice: ToolChoice | FirstStep | None = None,
     tool_execution: Literal["parallel", "sequential"] = "parallel",
@@ -323,6 +333,8 @@ def define_agent(
             :class:`AgentBehaviorInput`, asked once an episode and again after a takeover (O-15).
         wrap_transport: Wraps the HTTP transport of the model's driver (O-24), outermost: a function
             from one transport to another.
+        compatible: Whether this version may go on with a run of another one, from the stored version
+            and its own (A-DEF-7); without it, it may. One that may not leaves the run to others.
         stop_when: Ends the run after a step that it is true for (O-2): ``step_limit()``,
             ``until_finish_reason()``, ``budget()``, a function, joined by ``|`` and ``&``.
         tool_choice: ``"auto"``, ``"none"``, ``"required"`` or ``ToolName(name)``; the last two hold
@@ -367,6 +379,7 @@ def define_agent(
     faults += arity_faults(runtime_context, "runtime_context")
     faults += arity_faults(request, "request")
     faults += arity_faults(wrap_transport, "wrap_transport")
+    faults += version_faults(compatible, "compatible")
     identity_schema = compiled(identity, "identity", faults)
     client_schema = compiled(client_data, "client_data", faults)
     data_schemas = registered_data(ui_data, faults)
@@ -407,6 +420,7 @@ def define_agent(
         max_steps=max_steps,
         request=request,
         wrap_transport=wrap_transport,
+        compatible=compatible,
         loop=LoopOptions(**loop),
         thread_titles=titles,
         reasoning_summary=summaries,

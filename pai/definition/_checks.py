@@ -19,23 +19,15 @@ __all__ = (
     "entries",
     "function_faults",
     "is_async",
-    "later_faults",
     "provider_options_faults",
+    "seconds_faults",
     "text_faults",
+    "version_faults",
     "yield_faults",
 )
 
 LATER = "is not available yet: it comes with durable suspension"
 LATER_OPTION = "is not available yet: it comes with the run options"
-
-
-def later_faults(name: str, **given: object) -> list[Fault]:
-    """What a later version brings is refused by name, never ignored."""
-    faults = []
-    for option, value in given.items():
-        if value is not None and value is not False:
-            faults.append(Fault(f"{name}.{option}", LATER))
-    return faults
 
 
 def compiled(schema: object, at: str, faults: list[Fault]) -> Schema[object] | None:
@@ -82,7 +74,16 @@ def function_faults(fn: object, at: str) -> list[Fault]:
     return _call_faults(fn, at, 2)
 
 
-def _call_faults(fn: object, at: str, count: int) -> list[Fault]:
+def version_faults(fn: object, at: str) -> list[Fault]:
+    """What judges versions takes the stored one and its own."""
+    if fn is None:
+        return []
+    if not callable(fn):
+        return [Fault(at, f"expected a function of (stored, own), got {type(fn).__name__}")]
+    return _call_faults(fn, at, 2, "(stored, own)")
+
+
+def _call_faults(fn: object, at: str, count: int, words: str = "(ctx, input)") -> list[Fault]:
     try:
         signature = inspect.signature(fn)  # type: ignore[arg-type]  # checked by the callers
     except (TypeError, ValueError):
@@ -91,7 +92,7 @@ def _call_faults(fn: object, at: str, count: int) -> list[Fault]:
     try:
         signature.bind(*[None] * count)
     except TypeError:
-        words = "one argument" if count == 1 else "(ctx, input)"
+        words = "one argument" if count == 1 else words
         return [Fault(at, f"is called with {words}, and its signature {signature} takes it not")]
     return []
 
@@ -120,6 +121,13 @@ def class_faults(given: object, at: str) -> list[Fault]:
     except TypeError:
         return [fault]
     return []
+
+
+def seconds_faults(given: object, at: str) -> list[Fault]:
+    """A length of time that may be left out."""
+    if given is None or (type(given) in (int, float) and given > 0):  # type: ignore[operator]  # a number
+        return []
+    return [Fault(at, "expected a number of seconds above 0")]
 
 
 def text_faults(given: object, at: str, expected: str) -> list[Fault]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pai.definition._signal import Signal
 
@@ -36,6 +36,8 @@ class ToolHost(Protocol):
     def write_data(self, name: str, value: object, id: str | None, transient: bool) -> None: ...
 
     def progress(self, value: object) -> None: ...
+
+    async def suspend(self, payload: object) -> object: ...
 
 
 class ToolContext(Generic[ContextT_co]):
@@ -116,3 +118,21 @@ class ToolContext(Generic[ContextT_co]):
             InvalidInput: The value does not fit.
         """
         self._host.progress(value)
+
+    async def suspend(self, payload: object = None) -> Any:
+        """
+        Wait for an answer from outside: ``Provide(call_id, value)``; the run suspends (R-22).
+
+        The body ends here, and is run again from its start when the answer has come: then the n-th
+        call of this gives the n-th answer at once. What stands before must be safe to repeat.
+
+        Args:
+            payload: What is shown; the ``payload`` class of the tool's ``Suspend`` describes it.
+
+        Returns:
+            An instance of its ``answer`` class; JSON where the tool has no ``Suspend``.
+
+        Raises:
+            InvalidInput: The payload does not fit.
+        """
+        return await self._host.suspend(payload)

@@ -8,17 +8,17 @@ from typing import Any, cast
 
 from pai.definition._capabilities import Capability, capability_faults
 from pai.definition._checks import (
-    LATER,
     class_faults,
     compiled,
     described,
     function_faults,
     is_async,
-    later_faults,
+    seconds_faults,
     text_faults,
     yield_faults,
 )
 from pai.definition._names import tool_name_faults
+from pai.definition._suspend import Suspend
 from pai.definition._tools import ToolDefinition
 from pai.errors import DefinitionError, Fault
 from pai.schema import Schema, ValueSchema, function_schema
@@ -41,13 +41,14 @@ class ToolDraft:
         idempotent: bool,
         timeout: float | None,
         lazy: bool,
-        later: Mapping[str, object],
+        needs_approval: object = False,
+        suspend: object = None,
+        expires_after: object = None,
     ) -> None:
         label = self.label = str(name) or "tool"
         faults = self.faults = tool_name_faults(name, f"{label}.name")
         if faults and not name_given:
             faults[:] = [Fault(f"{label}.name", f"{faults[0].message}; give it one: name=...")]
-        faults += later_faults(label, **later)
         faults += capability_faults(capabilities, f"{label}.capabilities")
         if context is not None:
             faults += class_faults(context, f"{label}.context")
@@ -59,6 +60,15 @@ class ToolDraft:
         faults += _timeout_faults(timeout, f"{label}.timeout")
         self.timeout = timeout
         self.lazy = lazy
+        if not isinstance(needs_approval, bool):
+            message = "expected a bool; a before_tool_call hook decides call by call"
+            faults.append(Fault(f"{label}.needs_approval", message))
+        if not (suspend is None or isinstance(suspend, Suspend)):
+            faults.append(Fault(f"{label}.suspend", "expected Suspend(payload=..., answer=...)"))
+        faults += seconds_faults(expires_after, f"{label}.expires_after")
+        self.needs_approval = needs_approval is True
+        self.suspend = suspend if isinstance(suspend, Suspend) else None
+        self.expires_after = expires_after if isinstance(expires_after, (int, float)) else None
 
     def from_function(self, fn: object, description: str | None) -> ToolDefinition[Any]:
         if not callable(fn):
@@ -83,11 +93,7 @@ class ToolDraft:
         self, description: str, input: object, output: object, execute: Callable[..., object] | None
     ) -> ToolDefinition[Any]:
         self._check_description(description)
-        if execute is None:
-            self.faults.append(
-                Fault(f"{self.label}.execute", f"a tool that a client answers {LATER}")
-            )
-        else:
+        if execute is not None:
             self.faults += function_faults(execute, f"{self.label}.execute")
             self._check_body(execute)
         input_schema = described(input, f"{self.label}.input", self.faults)
@@ -97,7 +103,7 @@ class ToolDraft:
                 Fault(f"{self.label}.input", "a tool's input is an object: use a class")
             )
         output_schema = described(output, f"{self.label}.output", self.faults)
-        if self.faults or input_schema is None or execute is None:
+        if self.faults or input_schema is None:
             raise self._refusal()
         return self._tool(description, input_schema, output_schema, execute, spread=False)
 
@@ -123,7 +129,7 @@ class ToolDraft:
         description: str,
         input: ValueSchema,
         output: Schema[object] | None,
-        execute: Callable[..., object],
+        execute: Callable[..., object] | None,
         *,
         spread: bool,
     ) -> ToolDefinition[Any]:
@@ -133,7 +139,7 @@ class ToolDraft:
             input=input,
             output=output,
             execute=execute,
-            is_async=is_async(execute),
+            is_async=execute is not None and is_async(execute),
             spread=spread,
             inline=self.inline,
             idempotent=self.idempotent,
@@ -142,6 +148,9 @@ class ToolDraft:
             data=self.data,
             context=self.context,
             capabilities=dict(self.capabilities or {}),
+            needs_approval=self.needs_approval,
+            suspend=self.suspend,
+            expires_after=self.expires_after,
         )
 
 

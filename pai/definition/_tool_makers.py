@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from pai.definition._capabilities import Capability
+from pai.definition._suspend import Suspend
 from pai.definition._tool_context import ToolContext
 from pai.definition._tool_draft import ToolDraft
 from pai.definition._tools import ToolDefinition
@@ -32,7 +33,7 @@ def tool(
     timeout: float | None = None,
     capabilities: Mapping[str, Capability[Any]] | None = None,
     context: type | None = None,
-    suspend: object = None,
+    suspend: Suspend | None = None,
     data: object = None,
     inline: bool = False,
 ) -> ToolDefinition[ContextT]: ...
@@ -48,7 +49,7 @@ def tool(
     timeout: float | None = None,
     capabilities: Mapping[str, Capability[Any]] | None = None,
     context: type | None = None,
-    suspend: object = None,
+    suspend: Suspend | None = None,
     data: object = None,
     inline: bool = False,
 ) -> Callable[[ToolFunction[ContextT, P]], ToolDefinition[ContextT]]: ...
@@ -65,7 +66,7 @@ def tool(
     timeout: float | None = None,
     capabilities: Mapping[str, Capability[Any]] | None = None,
     context: type | None = None,
-    suspend: object = None,
+    suspend: Suspend | None = None,
     data: object = None,
     inline: bool = False,
 ) -> ToolDefinition[ContextT] | Callable[[ToolFunction[ContextT, P]], ToolDefinition[ContextT]]:
@@ -79,13 +80,13 @@ def tool(
         fn: The function, sync or async.
         name: Its name; default: the function's.
         description: What the model is told; default: the docstring's summary and text.
-        needs_approval: Ask before each call.
+        needs_approval: Somebody has to approve each call (R-20).
         idempotent: It may run again after a crash, with the same ``ctx.idempotency_key``.
         lazy: Offered only after discovery.
         timeout: Seconds a call may take; then it fails, and ``ctx.signal`` tells a thread.
         capabilities: Needed capabilities by alias.
         context: The class its ``ctx.context`` is an instance of.
-        suspend: The schemas of ``ctx.suspend``.
+        suspend: The types of ``ctx.suspend``; without it any JSON will do.
         data: The schema of what ``ctx.progress`` sends.
         inline: The function is quick and never blocks: run it on the event loop.
 
@@ -98,8 +99,7 @@ def tool(
             name if name is not None else getattr(fn, "__name__", type(fn).__name__),
             name_given=name is not None, capabilities=capabilities, context=context, data=data,
             inline=inline, idempotent=idempotent, timeout=timeout, lazy=lazy,
-            later={"needs_approval": needs_approval,
-                   "suspend": suspend},
+            needs_approval=needs_approval, suspend=suspend,
         )  # fmt: skip
         return draft.from_function(fn, description)
 
@@ -120,7 +120,7 @@ def define_tool(
     timeout: float | None = None,
     capabilities: Mapping[str, Capability[Any]] | None = None,
     context: type | None = None,
-    suspend: object = None,
+    suspend: Suspend | None = None,
     data: object = None,
     inline: bool = False,
     expires_after: float | None = None,
@@ -139,7 +139,7 @@ def define_tool(
     timeout: float | None = None,
     capabilities: Mapping[str, Capability[Any]] | None = None,
     context: type | None = None,
-    suspend: object = None,
+    suspend: Suspend | None = None,
     data: object = None,
     inline: bool = False,
     expires_after: float | None = None,
@@ -159,7 +159,7 @@ def define_tool(
     timeout: float | None = None,
     capabilities: Mapping[str, Capability[Any]] | None = None,
     context: type | None = None,
-    suspend: object = None,
+    suspend: Suspend | None = None,
     data: object = None,
     inline: bool = False,
     expires_after: float | None = None,
@@ -173,13 +173,13 @@ def define_tool(
         input: The class of its input: ``execute(ctx, input)`` gets an instance.
         output: The class, or plain type, of its output; ``object`` for any JSON.
         execute: Sync or async. Without it a client answers.
-        needs_approval: Ask before each call.
+        needs_approval: Somebody has to approve each call (R-20).
         idempotent: It may run again after a crash, with the same ``ctx.idempotency_key``.
         lazy: Offered only after discovery.
         timeout: Seconds a call may take; then it fails, and ``ctx.signal`` tells a thread.
         capabilities: Needed capabilities by alias.
         context: The class its ``ctx.context`` is an instance of.
-        suspend: The schemas of ``ctx.suspend``.
+        suspend: The types of ``ctx.suspend``; without it any JSON will do.
         data: The schema of what ``ctx.progress`` sends.
         inline: *execute* is quick and never blocks: run it on the event loop.
         expires_after: Seconds until an unanswered call fails.
@@ -190,7 +190,6 @@ def define_tool(
     draft = ToolDraft(
         name, name_given=True, capabilities=capabilities, context=context, data=data,
         inline=inline, idempotent=idempotent, timeout=timeout, lazy=lazy,
-        later={"needs_approval": needs_approval,
-               "suspend": suspend, "expires_after": expires_after},
+        needs_approval=needs_approval, suspend=suspend, expires_after=expires_after,
     )  # fmt: skip
     return draft.from_types(description, input, output, execute)

@@ -10,6 +10,7 @@ import attrs
 from pai.definition._behavior import AgentBehaviorInput, ObservedOutput
 from pai.definition._capabilities import Capability
 from pai.definition._checks import arity_faults
+from pai.definition._suspend import Suspend
 from pai.errors import Fault
 from pai.protocol import ToolSpec
 from pai.schema import Schema, ValueSchema
@@ -30,7 +31,8 @@ class ToolDefinition(Generic[ContextT_contra]):
         description: What it is for, as the model is told.
         input: The schema of its input.
         output: The schema of its output; ``None``: any JSON.
-        execute: Called with the context and the parsed input; sync or async.
+        execute: Called with the context and the parsed input; sync or async. ``None``: a client
+            answers.
         is_async: Whether *execute* is a coroutine function.
         spread: The parsed input is a dict of keyword arguments.
         inline: A quick sync function that runs on the event loop, in no thread.
@@ -40,13 +42,16 @@ class ToolDefinition(Generic[ContextT_contra]):
         data: The schema of what it reports as progress.
         context: The class its context is an instance of, where it says so (A-TOOL-4).
         capabilities: Needed capabilities by alias.
+        needs_approval: Somebody has to approve each call.
+        suspend: The types of ``ctx.suspend``; ``None``: any JSON.
+        expires_after: Seconds until an unanswered call fails; ``None``: it waits for good.
     """
 
     name: str
     description: str
     input: ValueSchema
     output: Schema[object] | None
-    execute: Callable[..., object]
+    execute: Callable[..., object] | None
     is_async: bool
     spread: bool = False
     inline: bool = False
@@ -56,6 +61,9 @@ class ToolDefinition(Generic[ContextT_contra]):
     data: Schema[object] | None = None
     context: type | None = None
     capabilities: Mapping[str, Capability[Any]] = attrs.field(factory=dict)
+    needs_approval: bool = False
+    suspend: Suspend | None = None
+    expires_after: float | None = None
 
     def spec(self, name: str) -> ToolSpec:
         """The tool as a model is told of it, under *name*."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from pai.contexts import AsideItem, ReplaceValue
+from pai.definition import ToolDefinition
 from pai.errors import Fault, InvalidInput, PluginError
 from pai.lifecycle import Hook, broken_hook, wrong_answer
 from pai.loop._episode import Episode
@@ -19,6 +20,7 @@ __all__ = (
     "emit",
     "error_text",
     "registered",
+    "suspend_payload",
     "write_data",
     "write_progress",
 )
@@ -69,9 +71,11 @@ def write_data(
     _on_loop(episode, write)
 
 
-def write_progress(episode: Episode, call_id: str, tool: str, value: object) -> None:
+def write_progress(
+    episode: Episode, call_id: str, tool: ToolDefinition[Any], value: object
+) -> None:
     """Check what a tool reports and send it on."""
-    schema = episode.agent.definition.tools[tool].tool.data
+    schema = tool.data
 
     def fits(value: object) -> JsonValue:
         return (
@@ -81,7 +85,7 @@ def write_progress(episode: Episode, call_id: str, tool: str, value: object) -> 
         )
 
     def write() -> None:
-        checked = _aside(episode, "progress", fits(value), tool, fits)
+        checked = _aside(episode, "progress", fits(value), tool.name, fits)
         episode.journal.add([ToolProgress(call_id, checked)])
 
     _on_loop(episode, write)
@@ -107,6 +111,17 @@ def error_text(episode: Episode, text: str, tool: str) -> str:
     return str(_aside(episode, "error", text, tool, _text))
 
 
+def suspend_payload(episode: Episode, payload: JsonValue, tool: str) -> JsonValue:
+    """What is shown of a call that waits, as it may be written."""
+    if not episode.agent.chains.transform_aside:
+        return payload
+
+    def fits(value: object) -> JsonValue:
+        return _json(value, "payload")
+
+    return _aside(episode, "suspend", payload, tool, fits)
+
+
 def _json(value: object, at: str) -> JsonValue:
     if faults := check_json(value, at=at):
         raise InvalidInput(faults, subject=at)
@@ -121,7 +136,7 @@ def _text(value: object) -> str:
 
 def _aside(
     episode: Episode,
-    kind: Literal["data", "progress", "plugin", "error"],
+    kind: Literal["data", "progress", "plugin", "error", "suspend"],
     value: JsonValue,
     name: str,
     fits: Callable[[object], JsonValue],

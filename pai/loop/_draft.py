@@ -64,17 +64,19 @@ class Draft:
         begun: The log knows of it.
         assembly: What the stream has brought, while it is under way.
         message: The message, once the step is committed.
+        earlier: It is a step of an earlier episode.
         changed: Data was written since; the store does not have it yet.
     """
 
     __slots__ = (
-        "_created_at", "_run_id", "assembly", "bags", "begun", "changed", "data", "id", "index",
-        "message",
+        "_created_at", "_run_id", "assembly", "bags", "begun", "changed", "data", "earlier", "id",
+        "index", "message",
     )  # fmt: skip
 
     def __init__(self, run_id: str, index: int, bags: Metadata) -> None:
         self._run_id: Final = run_id
         self.index: Final = index
+        self.earlier = False
         self.id = new_id()
         self.bags = bags
         self.begun = False
@@ -85,9 +87,17 @@ class Draft:
         self.changed = False
 
     @classmethod
-    def of(cls, message: Message, index: int) -> Draft:
-        """The draft of a step that is committed, whose calls have not all settled."""
+    def of(cls, message: Message, index: int, *, earlier: bool = False) -> Draft:
+        """
+        The draft of a step that is committed, whose calls have not all settled.
+
+        Args:
+            message: What is committed of it.
+            index: Its place among the steps of the run.
+            earlier: It is a step of an earlier episode.
+        """
         draft = cls(message.run_id, index, message.metadata)
+        draft.earlier = earlier
         draft.id, draft.message, draft.begun = message.id, message, True
         return draft
 
@@ -167,6 +177,17 @@ class Draft:
         """The step is in the store, with this message."""
         self.message = message
         self.assembly = None
+
+    def edit(self, call_id: str, value: JsonValue) -> None:
+        """Put in another input of a call, with which it was approved."""
+        assert self.message is not None
+        parts = [
+            attrs.evolve(part, input=value)
+            if type(part) is ToolCallPart and part.call_id == call_id
+            else part
+            for part in self.message.parts
+        ]
+        self.message = attrs.evolve(self.message, parts=tuple(parts))
 
     def settle(self, call_id: str, end: Ending) -> None:
         """Put the end of a call into the committed message."""

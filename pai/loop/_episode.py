@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import anyio
@@ -12,6 +13,7 @@ import anyio.lowlevel
 from pai.contexts import RunContext, RunPatch
 from pai.definition import (
     EMPTY_METADATA,
+    AgentToolConfig,
     LoopOptions,
     MetadataPatch,
     ModelSelection,
@@ -32,6 +34,7 @@ from pai.protocol import (
     Committed,
     FinishReason,
     Message,
+    ToolSpec,
     Transport,
     Usage,
 )
@@ -51,6 +54,7 @@ class Episode:
         discovered: How many messages were looked at for lazy tools, and those found (O-6).
         draft: The assistant message of the present step.
         finish_reason: How the last step finished.
+        first_step: Where the steps of the episode begin among those of the run.
         held: What the next commit takes along.
         broken: A hook failed in code that may have hidden it.
         loop: What steers the loop.
@@ -63,14 +67,19 @@ class Episode:
         message_patch: What ``prepare_run`` says of the metadata of each message.
         open_calls: Calls that are committed and have not settled.
         options: The options of the call, if it had some.
+        suspended: The run waits: its last commit was made.
+        expires_at: When the first of the calls that it waits for expires.
+        questions: Questions of hooks, by id, that wait or were answered.
+        tools: All tools by name: the agent's, and those the client brought along.
     """
 
     __slots__ = (
-        "_history", "_rewriting", "agent", "broken", "call_ids", "channels", "claimed", "closing",
-        "context", "discovered", "draft", "finish_reason", "held", "history_length", "journal",
-        "loop", "loop_thread",
-        "message_patch", "offered", "open_calls", "options", "output", "patch", "report", "resolve",
-        "selection", "signal", "stopped", "told_output", "tool_limiter", "transport", "usage",
+        "_client_specs", "_history", "_rewriting", "_specs", "agent", "broken", "call_ids",
+        "channels", "claimed", "closing", "context", "discovered", "draft", "expires_at",
+        "finish_reason", "first_step", "held", "history_length", "journal", "loop", "loop_thread",
+        "message_patch", "offered", "open_calls", "options", "output", "patch", "questions",
+        "report", "resolve", "selection", "signal", "stopped", "suspended", "told_output",
+        "tool_limiter", "tools", "transport", "usage",
     )  # fmt: skip
 
     context: RunContext[Any]
@@ -111,6 +120,13 @@ class Episode:
         self.options: RunOptions | None = None
         self.call_ids: set[str] = set()
         self.open_calls: dict[str, CallRecord] = {}
+        self.suspended = False
+        self.expires_at: datetime | None = None
+        self.first_step = 0
+        self.questions: dict[str, CallRecord] = {}
+        self.tools: Mapping[str, AgentToolConfig[Any]] = agent.definition.tools
+        self._client_specs: tuple[ToolSpec, ...] = ()
+        self._specs: dict[frozenset[str], tuple[ToolSpec, ...]] = {}
         self.held = Commit()
         self.broken: PluginError | None = None
         self.message_patch: MetadataPatch | None = None
@@ -126,6 +142,26 @@ class Episode:
         self._history = messages
         self.history_length = len(messages)
 
+    def bring_tools(self, tools: Mapping[str, AgentToolConfig[Any]]) -> None:
+        """Take in the tools that the client brought along (A-TOOL-8)."""
+        self.tools = {**self.agent.definition.tools, **tools}
+        self._client_specs = tuple([config.tool.spec(name) for name, config in tools.items()])
+
+    def specs(self, names: Collection[str]) -> tuple[ToolSpec, ...]:
+        """The specs of these tools: one tuple for each set, so that drivers can keep its form."""
+        own = self.agent.specs(frozenset(self.agent.definition.tools).intersection(names))
+        brought = self.brought(names)
+        if not brought:
+            return own
+        key = frozenset(names)
+        if key not in self._specs:
+            self._specs[key] = own + brought
+        return self._specs[key]
+
+    def brought(self, names: Collection[str]) -> tuple[ToolSpec, ...]:
+        """The specs of those of these tools that the client brought along."""
+        return tuple([spec for spec in self._client_specs if spec.name in names])
+
     def reopen(self) -> None:
         """Take the message of the draft, which a former worker has committed, out of the history."""
         run_id, last = self.claimed.run.id, self.draft.id
@@ -140,6 +176,18 @@ class Episode:
         message = self.draft.message
         assert message is not None
         self._history.append(message)
+
+    @property
+    def said(self) -> int:
+        """Assistant messages of this run that are committed."""
+        run_id, last = self.claimed.run.id, self.draft.message
+        count = 0 if last is None else 1
+        for message in reversed(self._history):
+            if message.run_id != run_id:
+                break
+            if message.role == "assistant" and (last is None or message.id != last.id):
+                count += 1
+        return count
 
     async def commit(self, change: Commit) -> Committed:
         """

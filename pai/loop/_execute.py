@@ -21,6 +21,7 @@ from pai.loop._plan import PlannedCall
 from pai.loop._prepare import behavior_input
 from pai.loop._result import Result, checked_output, failed
 from pai.loop._tool_timeout import LateTool, within
+from pai.loop._wait import CallSuspended, Wait, waiting
 from pai.protocol import CallError, CallOutput, CallRecord, Commit, Event
 
 __all__ = ("run_calls",)
@@ -30,11 +31,14 @@ async def run_calls(episode: Episode, planned: list[PlannedCall]) -> None:
     """
     Run calls side by side; each settles when it is finished, and no failure stops a sibling.
 
+    Those that wait for an answer are passed over, and a body that suspends itself waits from then on.
+
     Raises:
         FatalToolError: A tool ended the run, after its siblings settled.
         PluginError: A hook raised.
     """
     fatal: list[BaseException] = []
+    planned = [item for item in planned if item.wait is None]
 
     async def one(item: PlannedCall) -> None:
         try:
@@ -49,10 +53,14 @@ async def run_calls(episode: Episode, planned: list[PlannedCall]) -> None:
 
 async def _one_call(episode: Episode, planned: PlannedCall, fatal: list[BaseException]) -> None:
     call, chains = planned.call, episode.agent.chains
-    config = episode.agent.definition.tools.get(call.tool)
+    config = episode.tools.get(call.tool)
     schema = None if config is None else config.tool.output
     if planned.tool is not None and config is not None:
-        result = await _execute(episode, planned, planned.tool, config, fatal)
+        host = CallHost(episode, planned.tool, call.call_id, planned.answers)
+        result = await _execute(episode, planned, planned.tool, config, host, fatal)
+        if host.waits is not None:
+            await _commit_wait(episode, planned, host.waits)
+            return
     elif planned.outcome in ("skipped", "completed"):
         result = checked_output(episode, call, schema, planned.output, planned.outcome)
     else:
@@ -73,6 +81,7 @@ async def _one_call(episode: Episode, planned: PlannedCall, fatal: list[BaseExce
 async def _commit(episode: Episode, planned: PlannedCall, event: Event, result: Result) -> None:
     """Write how the call ended and, where data was written meanwhile, the message again."""
     call, draft = planned.call, episode.draft
+    before = episode.open_calls.get(call.call_id)
     record = CallRecord(
         call.call_id,
         draft.id,
@@ -82,6 +91,12 @@ async def _commit(episode: Episode, planned: PlannedCall, event: Event, result: 
         result.output,
         result.error,
     )
+    if before is not None and before.decisions:
+        # What was decided stays on it: the same answers again are safe (O-16).
+        record = attrs.evolve(
+            record, decisions=before.decisions, kind=before.kind, input=before.input,
+            rewritten=before.rewritten,
+        )  # fmt: skip
     change = Commit([event], calls=(record,))
     draft.settle(call.call_id, result)
     if draft.changed:
@@ -93,22 +108,35 @@ async def _commit(episode: Episode, planned: PlannedCall, event: Event, result: 
     episode.open_calls.pop(call.call_id, None)
 
 
+async def _commit_wait(episode: Episode, planned: PlannedCall, wait: Wait) -> None:
+    """Write that the call waits; what its body has done before is done again."""
+    call_id = planned.call.call_id
+    before = episode.open_calls[call_id]
+    record, event = waiting(episode, before, planned.stored_input, wait)
+    await episode.commit(Commit([event], calls=(record,)))
+    episode.open_calls[call_id] = record
+    planned.wait = wait
+
+
 async def _execute(
     episode: Episode,
     planned: PlannedCall,
     tool: ToolDefinition[Any],
     config: AgentToolConfig[Any],
+    host: CallHost,
     fatal: list[BaseException],
 ) -> Result:
-    """Run the body and take what came of it."""
+    """Run the body and take what came of it; nothing did if the host says that it waits."""
     call = planned.call
     await _begin(episode, call.call_id, tool)
     try:
         output = await within(
             tool.timeout,
             episode.signal,
-            lambda signal: _run_body(episode, planned, tool, config, signal),
+            lambda signal: _run_body(episode, planned, tool, config, host, signal),
         )
+    except CallSuspended:
+        return Result("interrupted")
     except ToolError as error:
         return failed(str(error))
     except ToolRetry as error:
@@ -123,6 +151,8 @@ async def _execute(
         episode.report(error, _where(episode, planned))
         return failed(f"{type(error).__name__}: the tool {call.tool!r} failed.")
     except BaseException as error:
+        if host.waits is not None and not episode.signal.is_set():
+            return Result("interrupted")  # it came through a task group of the tool's
         if not is_stray(error):
             raise
         # R-17: the tool was cancelled, by itself; the run was not.
@@ -134,7 +164,7 @@ async def _execute(
 async def _begin(episode: Episode, call_id: str, tool: ToolDefinition[Any]) -> None:
     """Write that a call begins which had to wait for others (R-12)."""
     record = episode.open_calls.get(call_id)
-    if record is not None and record.status == "requested" and not tool.idempotent:
+    if record is not None and record.status in ("requested", "answered") and not tool.idempotent:
         started = episode.open_calls[call_id] = attrs.evolve(record, status="started")
         await episode.commit(Commit(calls=(started,)))
 
@@ -151,6 +181,7 @@ async def _run_body(
     planned: PlannedCall,
     tool: ToolDefinition[Any],
     config: AgentToolConfig[Any],
+    host: CallHost,
     signal: Signal,
 ) -> object:
     call, run = planned.call, episode.context
@@ -174,8 +205,9 @@ async def _run_body(
         idempotency_key=f"{run.id}:{call.call_id}",
         capabilities=episode.agent.tool_capabilities[call.tool],
         signal=signal,
-        host=CallHost(episode, call.tool, call.call_id),
+        host=host,
     )
+    assert tool.execute is not None
     if tool.spread:
         body = partial(tool.execute, ctx, **planned.input)  # type: ignore[arg-type]  # a dict of arguments
     else:

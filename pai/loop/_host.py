@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pai.contexts import Records
-from pai.definition import MetadataPatch
+from pai.definition import MetadataPatch, ToolDefinition
+from pai.errors import InvalidInput
 from pai.loop._aside import emit, write_data, write_progress
 from pai.loop._episode import Episode
 from pai.loop._metadata import patch_metadata
+from pai.loop._wait import CallSuspended, Wait
 from pai.protocol import Message
+from pai.schema import JsonValue, check_json
 
 __all__ = ("CallHost", "HookHost")
 
@@ -52,17 +56,55 @@ class HookHost:
 
 
 class CallHost:
-    """Behind :class:`~pai.definition.ToolContext`."""
+    """
+    Behind :class:`~pai.definition.ToolContext`.
 
-    __slots__ = ("_call_id", "_episode", "_tool")
+    Args:
+        episode: The run.
+        tool: The tool.
+        call_id: The call.
+        answers: What earlier calls of ``ctx.suspend`` were answered, as JSON.
 
-    def __init__(self, episode: Episode, tool: str, call_id: str) -> None:
+    Attributes:
+        waits: What the body waits for, once it has asked for more than it was answered.
+    """
+
+    __slots__ = ("_answers", "_asked", "_call_id", "_episode", "_tool", "waits")
+
+    def __init__(
+        self,
+        episode: Episode,
+        tool: ToolDefinition[Any],
+        call_id: str,
+        answers: Sequence[JsonValue] = (),
+    ) -> None:
         self._episode = episode
         self._tool = tool
         self._call_id = call_id
+        self._answers = answers
+        self._asked = 0
+        self.waits: Wait | None = None
 
     def write_data(self, name: str, value: object, id: str | None, transient: bool) -> None:
         write_data(self._episode, name, value, id, transient)
 
     def progress(self, value: object) -> None:
         write_progress(self._episode, self._call_id, self._tool, value)
+
+    async def suspend(self, payload: object) -> object:
+        """The next answer; where there is none yet, the body ends (R-22)."""
+        place, self._asked = self._asked, self._asked + 1
+        schemas = self._tool.suspend
+        if place < len(self._answers):
+            answer = self._answers[place]
+            return answer if schemas is None else schemas.answer_schema.parse(answer, at="answer")
+        if self.waits is None:
+            if schemas is not None:
+                schema = schemas.payload_schema
+                shown = schema.dump(schema.parse(payload, at="payload"))
+            elif faults := check_json(payload, at="payload"):
+                raise InvalidInput(faults, subject="ctx.suspend")
+            else:
+                shown = payload  # type: ignore[assignment]  # checked just above
+            self.waits = Wait("suspend", shown, self._tool.expires_after)
+        raise CallSuspended

@@ -215,7 +215,7 @@ class Journal:
             change.unlabelled = self._unlabelled
             self._jobs, self._unlabelled = [], None
         committed = await self._store.commit(self.key, self.run_id, self.fence, change)
-        if change.end is not None:
+        if change.end is not None or change.suspend is not None:
             self.more = committed.more
             self.close()
         self._publish(self.key, committed.batch)

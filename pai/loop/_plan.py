@@ -6,8 +6,10 @@ import copy
 from typing import Any
 
 from pai.contexts import (
+    Ask,
     DenyCall,
     ReplaceInput,
+    RequireApproval,
     SkipCall,
     StepContext,
     ToolCallContext,
@@ -20,6 +22,7 @@ from pai.loop._episode import Episode
 from pai.loop._lazy import discover, undiscovered
 from pai.loop._repair import repaired_input
 from pai.loop._request import available_tools
+from pai.loop._wait import Wait, asked
 from pai.protocol import CallOutcome, ToolCall
 from pai.schema import JsonValue
 
@@ -40,10 +43,13 @@ class PlannedCall:
         output: What was given for an output, if nothing runs.
         error: What the model is told, if nothing runs.
         misfit: The tool whose schema the input does not fit, and what is wrong.
+        wait: What it waits for first.
+        answers: What its body was given so far, for each ``ctx.suspend``.
     """
 
     __slots__ = (
-        "call", "context", "error", "input", "misfit", "outcome", "output", "stored_input", "tool",
+        "answers", "call", "context", "error", "input", "misfit", "outcome", "output",
+        "stored_input", "tool", "wait",
     )  # fmt: skip
 
     def __init__(self, call: ToolCall, context: ToolCallContext[Any]) -> None:
@@ -56,10 +62,16 @@ class PlannedCall:
         self.output: object = None
         self.error: str | None = None
         self.misfit: tuple[ToolDefinition[Any], tuple[Fault, ...]] | None = None
+        self.wait: Wait | None = None
+        self.answers: tuple[JsonValue, ...] = ()
 
     def fail(self, error: str) -> PlannedCall:
         """Nothing runs: the model is told *error*."""
-        self.outcome, self.error, self.tool = "failed", error, None
+        return self.end("failed", error)
+
+    def end(self, outcome: CallOutcome, error: str) -> PlannedCall:
+        """Nothing runs: it has ended so, and the model is told *error*."""
+        self.outcome, self.error, self.tool, self.wait = outcome, error, None, None
         return self
 
     def take(self, value: object, stored: JsonValue) -> None:
@@ -81,26 +93,46 @@ async def plan_call(episode: Episode, step: StepContext[Any], call: ToolCall) ->
         await _rewrite(episode, planned, planned.tool)
     if planned.tool is not None and chains.before_tool_call:
         await _judge(episode, planned)
+    _hold_back(planned)
     return planned
 
 
 async def plan_again(
-    episode: Episode, index: int, offered: list[str], call: ToolCall, *, judge: bool
+    episode: Episode,
+    index: int,
+    offered: list[str],
+    call: ToolCall,
+    *,
+    judge: bool,
+    approved: bool = False,
 ) -> PlannedCall:
     """
-    Plan a call that a former worker left: its input is rewritten already.
+    Plan a call that was left in an earlier episode, or by a former worker: it is rewritten already.
 
     Args:
         episode: The run.
         index: The step of the call.
         offered: Names of the tools that are offered now.
-        call: The call, as it is stored.
-        judge: Ask ``before_tool_call``: it had not begun.
+        call: The call, with the input that is to be executed.
+        judge: Ask ``before_tool_call``: it has not decided on this input.
+        approved: Somebody has approved it.
     """
     planned = await _seen_to(episode, _looked_up(episode, index, offered, call))
     if judge and planned.tool is not None and episode.agent.chains.before_tool_call:
-        await _judge(episode, planned)
+        await _judge(episode, planned, approved=approved)
+    _hold_back(planned, approved=approved)
     return planned
+
+
+def _hold_back(planned: PlannedCall, *, approved: bool = False) -> None:
+    """What the tool itself asks for: an approval, and then a client."""
+    tool = planned.tool
+    if tool is None or planned.wait is not None:
+        return
+    if tool.needs_approval and not approved:
+        planned.wait = Wait("approval", None, tool.expires_after)
+    elif tool.execute is None:
+        planned.wait = Wait("client", None, tool.expires_after)
 
 
 def _looked_up(episode: Episode, index: int, offered: list[str], call: ToolCall) -> PlannedCall:
@@ -111,7 +143,7 @@ def _looked_up(episode: Episode, index: int, offered: list[str], call: ToolCall)
     planned = PlannedCall(call, context)
     if call.raw is not None:
         return planned.fail("The input is no valid JSON. Send one JSON object.")
-    config = episode.agent.definition.tools.get(call.tool)
+    config = episode.tools.get(call.tool)
     if config is None:
         known = ", ".join(offered) or "none"
         return planned.fail(f"There is no tool named {call.tool!r}. Tools: {known}.")
@@ -174,7 +206,7 @@ async def _rewrite(episode: Episode, planned: PlannedCall, tool: ToolDefinition[
         planned.take(value, tool.input.dump(value))
 
 
-async def _judge(episode: Episode, planned: PlannedCall) -> None:
+async def _judge(episode: Episode, planned: PlannedCall, *, approved: bool = False) -> None:
     """All are asked; the strictest answer wins, among equals the leftmost (R-23)."""
     context, value, stored = planned.context, planned.input, planned.stored_input
 
@@ -186,6 +218,7 @@ async def _judge(episode: Episode, planned: PlannedCall) -> None:
     show_copy()
     denied: DenyCall | None = None
     skipped: SkipCall | None = None
+    wait: Wait | None = None
     chain, at = episode.agent.chains.before_tool_call, 0
     while found := await next_answer(chain, at, context, after=show_copy):
         at, hook, answer = found
@@ -193,10 +226,26 @@ async def _judge(episode: Episode, planned: PlannedCall) -> None:
             denied = denied or answer
         elif isinstance(answer, SkipCall):
             skipped = skipped or answer
+        elif isinstance(answer, RequireApproval):
+            if not approved:
+                wait = wait or _approval(planned, answer)
+        elif isinstance(answer, Ask):
+            wait = wait or asked(episode, hook, answer)
         else:
-            raise wrong_answer(hook, answer, "None, SkipCall or DenyCall")
+            words = "None, SkipCall, DenyCall, RequireApproval or Ask"
+            raise wrong_answer(hook, answer, words)
     renew(context, input=value, raw_input=stored)
     if denied is not None:
-        planned.outcome, planned.error, planned.tool = "denied", denied.message, None
+        planned.end("denied", denied.message)
+    elif wait is not None:
+        planned.wait = wait
     elif skipped is not None:
         planned.outcome, planned.output, planned.tool = "skipped", skipped.output, None
+
+
+def _approval(planned: PlannedCall, answer: RequireApproval) -> Wait:
+    payload: JsonValue = None if answer.reason is None else {"reason": answer.reason}
+    after = answer.expires_after
+    if after is None and planned.tool is not None:
+        after = planned.tool.expires_after
+    return Wait("approval", payload, after)

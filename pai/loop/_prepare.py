@@ -15,14 +15,21 @@ from pai.contexts import (
     merged,
     renew,
 )
-from pai.definition import AgentBehaviorInput, ContextInput, choice_names, output_faults
+from pai.definition import (
+    AgentBehaviorInput,
+    ContextInput,
+    choice_names,
+    client_tools_from_json,
+    output_faults,
+)
 from pai.errors import DefinitionError, Fault, InvalidInput
 from pai.lifecycle import Hook, broken_hook, next_answer, wrong_answer
 from pai.loop._episode import Episode
 from pai.loop._history import repaired
 from pai.loop._host import HookHost
+from pai.loop._kept_patch import patch_from_json, patch_to_json
 from pai.loop._metadata import apply_patch, new_draft
-from pai.protocol import Message, ToolCallPart
+from pai.protocol import Commit, Message, ToolCallPart
 
 __all__ = ("behavior_input", "build_context", "check_contexts", "prepare_run", "take_patch")
 
@@ -49,13 +56,18 @@ async def build_context(episode: Episode) -> None:
         signal=episode.signal,
         agent=AgentRef(episode.agent.definition.name, episode.agent.definition.version),
         id=run.id,
-        operation=run.operation,
+        operation=run.operation if run.episode == 1 else "resume",
         metadata=run.metadata,
         started_at=run.started_at or run.created_at,
         attempt=run.attempt,
         episode=run.episode,
         parent_run_id=run.parent_run_id,
         options=options if isinstance(options, dict) else {},
+        answers={
+            call.call_id: call.decisions[-1].get("value")
+            for call in episode.questions.values()
+            if call.decisions
+        },
         thread=ThreadRef(
             thread.key.thread_id,
             thread.title,
@@ -67,6 +79,8 @@ async def build_context(episode: Episode) -> None:
         host=HookHost(episode),
     )
     episode.context = context
+    if brought := request.get("clientTools"):
+        episode.bring_tools(client_tools_from_json(brought))
     if episode.draft.message is None:
         new_draft(episode, 0)
     await _fill(episode, context)
@@ -132,7 +146,32 @@ def behavior_input(episode: Episode) -> AgentBehaviorInput[Any]:
 
 
 async def prepare_run(episode: Episode) -> Respond | None:
-    """Ask ``prepare_run`` of each plugin; the joined patch holds for the episode (R-31)."""
+    """
+    Ask ``prepare_run`` of each plugin; the joined patch holds for the episode (R-31).
+
+    A takeover goes on with what was decided before, as far as that could be kept (A-DEF-8).
+    """
+    if not episode.agent.chains.prepare_run:
+        return None
+    run = episode.claimed.run
+    kept = run.patch
+    if run.attempt > 1 and kept is not None and kept.get("episode") == run.episode:
+        episode.patch = patch_from_json(kept["patch"])  # type: ignore[arg-type]  # we wrote it
+        if episode.patch is not None:
+            episode.message_patch = episode.patch.changes.get("message_metadata")
+            renew(episode.context, patch=episode.patch)
+        return None
+    respond = await _ask(episode)
+    if respond is None:
+        change = Commit()
+        if (patch := patch_to_json(episode.patch)) is not None:
+            change.patch = {"episode": run.episode, "patch": patch}
+        await episode.go_on()
+        await episode.commit(change)
+    return respond
+
+
+async def _ask(episode: Episode) -> Respond | None:
     context = episode.context
     chain, at = episode.agent.chains.prepare_run, 0
     while found := await next_answer(chain, at, context):
@@ -176,7 +215,7 @@ def _check(episode: Episode, patch: RunPatch | StepPatch) -> None:
     definition, changes = episode.agent.definition, patch.changes
     faults = []
     for field, known in (
-        ("tools", definition.tools),
+        ("tools", episode.tools),
         ("provider_tools", definition.provider_tools),
     ):
         # Patches select among declared tools; they never bring one (A-TOOL-7).

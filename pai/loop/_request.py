@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from pai.contexts import UNSET, Respond, StepContext, StepPatch, Unset, renew
+from pai.contexts import UNSET, Ask, Respond, StepContext, StepPatch, Unset, renew
 from pai.definition import DISCOVERY_TOOL, ModelSelection, as_output
 from pai.lifecycle import next_answer, wrong_answer
 from pai.loop._agent import as_instructions
@@ -20,6 +20,7 @@ from pai.loop._output import output_wish, schema_for
 from pai.loop._prepare import behavior_input, take_patch
 from pai.loop._tool_choice import choice_of, fitting
 from pai.loop._transport import find_transport, wrapped
+from pai.loop._wait import Wait, asked
 from pai.ports import ModelDriver, ModelRequest
 from pai.protocol import SystemMessage, ToolSpec
 
@@ -75,18 +76,19 @@ async def offered_tools(episode: Episode) -> tuple[ToolSpec, ...]:
     """The tools offered in this step: declared, enabled, and within the patch (A-TOOL-3)."""
     agent, patch = episode.agent, episode.patch
     if not agent.gated and not agent.lazy and (patch is None or patch.tools is UNSET):
-        return agent.definition.specs
+        own = agent.definition.tools is episode.tools
+        return agent.definition.specs if own else episode.specs(episode.tools)
     names = frozenset(await available_tools(episode))
     if not agent.lazy:
-        return agent.specs(names)
+        return episode.specs(names)
     hidden = undiscovered(episode, names)
-    return with_discovery(agent, names - hidden, hidden, episode.loop.lazy_tools)
+    return _discoverable(episode, names - hidden, hidden)
 
 
 async def available_tools(episode: Episode) -> set[str]:
     """Names of the tools that can be used now, lazy ones that are not discovered included."""
     agent, patch = episode.agent, episode.patch
-    names = set(agent.definition.tools)
+    names = set(episode.tools)
     if patch is not None and patch.tools is not UNSET:
         names &= set(patch.tools)  # type: ignore[arg-type]  # it is set
     for name, config in agent.gated.items():
@@ -149,15 +151,24 @@ async def build_request(
     return request
 
 
-async def prepare_step(episode: Episode, step: StepContext[Any]) -> Respond | None:
-    """Ask ``prepare_model_step`` of each plugin; each sees the request as it is by then."""
+async def prepare_step(episode: Episode, step: StepContext[Any]) -> Respond | Wait | None:
+    """
+    Ask ``prepare_model_step`` of each plugin; each sees the request as it is by then.
+
+    Returns:
+        What one answered in place of the model, or the question that one wants answered first.
+    """
     chain, at = episode.agent.chains.prepare_model_step, 0
     while found := await next_answer(chain, at, step):
         at, hook, answer = found
         if isinstance(answer, Respond):
             return answer
+        if isinstance(answer, Ask):
+            if (wait := asked(episode, hook, answer)) is not None:
+                return wait
+            continue
         if not isinstance(answer, StepPatch):
-            raise wrong_answer(hook, answer, "None, StepPatch or Respond")
+            raise wrong_answer(hook, answer, "None, StepPatch, Respond or Ask")
         take_patch(episode, hook, answer)
         renew(step, request=_patched(episode, step.request, answer))
     if step.request.tool_choice is not None:
@@ -172,9 +183,17 @@ def _subset(
     names = frozenset([spec.name for spec in offered])
     kept = names.intersection(wanted)
     if DISCOVERY_TOOL not in names:
-        return episode.agent.specs(kept)
-    hidden = undiscovered(episode, wanted)
-    return with_discovery(episode.agent, kept, hidden, episode.loop.lazy_tools)
+        return episode.specs(kept)
+    return _discoverable(episode, kept, undiscovered(episode, wanted))
+
+
+def _discoverable(
+    episode: Episode, names: frozenset[str], hidden: frozenset[str]
+) -> tuple[ToolSpec, ...]:
+    """The specs of tools, with the one that discovers what is hidden."""
+    own = names.intersection(episode.agent.definition.tools)
+    specs = with_discovery(episode.agent, own, hidden, episode.loop.lazy_tools)
+    return specs if len(own) == len(names) else specs + episode.brought(names)
 
 
 _FIELDS = tuple([field.name for field in attrs.fields(ModelRequest)])

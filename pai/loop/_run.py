@@ -20,26 +20,33 @@ from pai.loop._request import build_request, prepare_step
 from pai.loop._settle import end_of, failure, settle, tell_end
 from pai.loop._step import model_step
 from pai.loop._stop import stop_reason
+from pai.loop._suspend import ask_before_step
 from pai.loop._synthetic import synthetic
-from pai.loop._takeover import MOST_TAKEOVERS, finish_step, settle_cut_off, take_over
+from pai.loop._takeover import MOST_TAKEOVERS, go_on, settle_cut_off, take_over
+from pai.loop._unfinished import finish_step
+from pai.loop._wait import Wait
 from pai.protocol import RunEnd, part_from_json
 from pai.schema import JsonObject
 
 __all__ = ("one_run",)
 
 
-async def one_run(episode: Episode) -> RunEnd:
+async def one_run(episode: Episode) -> RunEnd | None:
     """
-    Work on a claimed run until it has settled.
+    Work on a claimed run until it has settled, or waits for answers from outside.
 
     ::
 
         prepare_run ─► [ prepare_model_step ─► wrap_model_call ─► driver ─► transform_step_stream
             ─► commit ─► rewrite_tool_input ─► before_tool_call ─► execute ─► after_tool_result
             ─► on_output ─► commit ]* ─► settle ─► observers
+                                       └► suspend, where a call waits; a resume begins again
 
     A run that fails, or that :attr:`Episode.signal` cancels, settles too, with what there is of
     its last step (R-14).
+
+    Returns:
+        How it ended; ``None`` if it waits.
 
     Raises:
         LeaseLost: Another worker has the run; nothing was settled.
@@ -56,21 +63,29 @@ async def one_run(episode: Episode) -> RunEnd:
                 await _cancel(episode)
             raise
         end = await _fail(episode, error)
-    await tell_end(episode, end)
+    if end is not None:
+        await tell_end(episode, end)
     return end
 
 
-async def _work(episode: Episode) -> RunEnd:
-    if episode.claimed.run.attempt > 1:
+async def _work(episode: Episode) -> RunEnd | None:
+    run = episode.claimed.run
+    if run.attempt > 1:
         await take_over(episode)
         if episode.claimed.takeovers > MOST_TAKEOVERS:
             return await _give_up(episode)
+    elif run.episode > 1:
+        go_on(episode)
     await _begin(episode)
+    if _is_gone(episode, run.after):
+        return await settle(episode, end_of(episode, "failed", error=_replaced(run.id)))
     respond = _answered_already(episode) or await prepare_run(episode)
     steer(episode)
     await episode.go_on()
     await episode.flush()
     await finish_step(episode)
+    if episode.suspended:
+        return None
     if respond is not None:
         return await _answer(episode, respond)
     return await _loop(episode)
@@ -97,6 +112,21 @@ async def _give_up(episode: Episode) -> RunEnd:
         "id": run_id,
     }
     return await settle(episode, end_of(episode, "failed", error=error))
+
+
+def _is_gone(episode: Episode, after: str | None) -> bool:
+    """Whether a regenerate goes on from a message that another one has replaced meanwhile."""
+    if not after or episode.claimed.run.episode > 1 or episode.claimed.run.attempt > 1:
+        return False
+    return all(message.id != after for message in episode.claimed.messages)
+
+
+def _replaced(run_id: str) -> JsonObject:
+    return {
+        "code": "message_replaced",
+        "message": "The message to go on from was replaced by another run.",
+        "id": run_id,
+    }
 
 
 def _answered_already(episode: Episode) -> Respond | None:
@@ -130,7 +160,7 @@ async def _respond(episode: Episode, step: StepContext[Any], respond: Respond) -
     return end
 
 
-async def _loop(episode: Episode) -> RunEnd:
+async def _loop(episode: Episode) -> RunEnd | None:
     """Steps, until the model calls no more tools, or there is a reason to stop (O-2)."""
     check_contexts(episode)
     if (output := output_is_due(episode)) is not None:
@@ -146,10 +176,13 @@ async def _loop(episode: Episode) -> RunEnd:
         if episode.agent.chains.prepare_model_step:
             respond = await prepare_step(episode, step)
             await episode.go_on()
+        if isinstance(respond, Wait):
+            await ask_before_step(episode, respond)
+            return None
         if respond is not None:
             return await _respond(episode, step, respond)
         end = await model_step(episode, step)
-        if end is not None:
+        if end is not None or episode.suspended:
             return end
         if episode.closing is not None:
             return await _closing_step(episode, episode.closing)
@@ -185,7 +218,8 @@ def _next_step(episode: Episode) -> int:
     """The step to make now; its draft is there afterwards."""
     draft = episode.draft
     if draft.message is not None:
-        new_draft(episode, draft.index + 1)
+        # Steps are counted anew in each episode (A-DEF-8).
+        new_draft(episode, 0 if draft.earlier else draft.index - episode.first_step + 1)
     return episode.draft.index
 
 

@@ -129,6 +129,9 @@ async def settle(episode: Episode, end: RunEnd) -> RunEnd:
             attrs.evolve(record, status="settled", outcome="interrupted", error=INTERRUPTED)
         )
         change.events.append(CallError(record.call_id, INTERRUPTED, "interrupted"))
+    for record in episode.questions.values():
+        if record.status != "settled":
+            settled.append(attrs.evolve(record, status="settled", outcome="interrupted"))
     change.calls = tuple(settled)
     change.events.append(finished_event(episode, end))
     await episode.commit(change)

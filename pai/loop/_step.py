@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 import attrs
@@ -21,6 +21,7 @@ from pai.loop._output import read_output
 from pai.loop._parallel import at_once
 from pai.loop._plan import PlannedCall, plan_call
 from pai.loop._settle import end_of, finished_event, left_out, unjudged
+from pai.loop._suspend import add_waiting, stop_with, suspend, waits
 from pai.protocol import (
     CallRecord,
     Commit,
@@ -60,7 +61,7 @@ async def model_step(
         respond: What made the answer; the run ends with it.
 
     Returns:
-        The end of the run, if this was its last step.
+        The end of the run, if this was its last step; the episode says whether it waits now.
     """
     assembly = await _stream(episode, step, source)
     output = None
@@ -88,7 +89,6 @@ async def model_step(
         parts = left_out(parts, "truncated", TRUNCATED, change.events)
     elif planned:
         parts = _with_inputs(parts, planned, change.events)
-        change.calls = _records(episode, planned)
     usage = finish.usage
     if usage is not None:
         episode.usage = episode.usage + usage
@@ -97,23 +97,29 @@ async def model_step(
         parts.append(output)
     message = change.message = draft.as_message(parts)
     change.events.append(StepFinished(step.index, finish.reason, usage, output))
+    if planned:
+        _add_calls(episode, planned, change)
     end = None
     if not planned and not truncated and episode.closing is None:
         end = change.end = _last(episode, finish.reason, respond)
         change.events.append(finished_event(episode, end))
-    await episode.commit(change)
+    runs = [item for item in planned if item.wait is None]
     draft.committed(message)
-    episode.open_calls = {record.call_id: record for record in change.calls}
+    if planned and not runs:
+        stop_with(episode, change)
+    await episode.commit(change)
     episode.call_ids.update([call.call_id for call in assembly.calls])
     chains = episode.agent.chains
     if chains.step_finished:
         outcome = StepOutcome(finish.reason, usage, message)
         tell = observe if end is None else observe_end
         await tell(episode, chains.step_finished, step, outcome)
-    if planned:
+    if runs:
         await episode.go_on()
-        await run_calls(episode, planned)
+        await run_calls(episode, runs)
         await episode.go_on()
+        if waits(episode):
+            await suspend(episode)
     elif truncated and chains.tool_settled:
         for part in parts:
             if isinstance(part, ToolCallPart) and part.outcome == "truncated":
@@ -173,16 +179,21 @@ def _last(episode: Episode, reason: str, respond: Respond | None) -> RunEnd:
     return end_of(episode, "completed", stop_reason=episode.stopped or reason)
 
 
-def _records(episode: Episode, planned: list[PlannedCall]) -> tuple[CallRecord, ...]:
+def _add_calls(episode: Episode, planned: list[PlannedCall], change: Commit) -> None:
     """The rows of the calls: *started* is committed before a body runs (R-12)."""
     room = at_once(episode) or len(planned)
-    records = []
+    rows: list[CallRecord] = []
     for item in planned:
-        starts = item.tool is not None and room > 0
-        room -= starts
-        status: Literal["started", "requested"] = "started" if starts else "requested"
-        records.append(CallRecord(item.call.call_id, episode.draft.id, item.call.tool, status))
-    return tuple(records)
+        call = item.call
+        row = CallRecord(call.call_id, episode.draft.id, call.tool, "requested")
+        if item.wait is not None:
+            row = add_waiting(episode, change, row, item.stored_input, item.wait)
+        elif item.tool is not None and room > 0:
+            room -= 1
+            row = attrs.evolve(row, status="started")
+        rows.append(row)
+    change.calls = (*change.calls, *rows)
+    episode.open_calls = {row.call_id: row for row in rows}
 
 
 def _with_inputs(

@@ -8,12 +8,8 @@ import attrs
 
 from pai.loop._draft import Draft
 from pai.loop._episode import Episode
-from pai.loop._execute import run_calls
 from pai.loop._labels import drop_void_labels
 from pai.loop._observe import observe
-from pai.loop._parallel import at_once
-from pai.loop._plan import plan_again
-from pai.loop._request import offered_tools
 from pai.loop._result import Result
 from pai.loop._settle import unjudged
 from pai.protocol import (
@@ -21,13 +17,13 @@ from pai.protocol import (
     CallError,
     CallRecord,
     Commit,
+    Message,
     StepFinished,
     StepReset,
-    ToolCall,
     ToolCallPart,
 )
 
-__all__ = ("MOST_TAKEOVERS", "finish_step", "settle_cut_off", "take_over")
+__all__ = ("MOST_TAKEOVERS", "go_on", "settle_cut_off", "take_over")
 
 MOST_TAKEOVERS: Final = 3
 """Takeovers of a run with no commit between them; at one more it is given up (R-3b)."""
@@ -39,23 +35,38 @@ async def take_over(episode: Episode) -> None:
 
     What it had streamed since is void (R-13).
     """
-    claimed = episode.claimed
     episode.journal.hold(StepReset("takeover"))
-    episode.open_calls = {record.call_id: record for record in claimed.calls}
-    run_id = claimed.run.id
-    own = [m for m in claimed.messages if m.run_id == run_id and m.role == "assistant"]
+    before = episode.claimed.batch.first - 1
+    own = _stand(episode)
     if episode.agent.definition.reasoning_summary is not None:
-        ids = {message.id for message in own}
-        await drop_void_labels(episode.journal, claimed.batch.first - 1, ids)
+        await drop_void_labels(episode.journal, before, {message.id for message in own})
     if own:
-        draft = episode.draft = Draft.of(own[-1], len(own) - 1)
-        before = claimed.batch.first - 1
         events = await episode.journal.last_step(before)
-        draft.recover(events)
+        episode.draft.recover(events)
         for event in events:
             if isinstance(event, StepFinished):
                 episode.finish_reason = event.reason
         episode.usage = await episode.journal.used_before(before)
+
+
+def go_on(episode: Episode) -> None:
+    """Stand where the run was suspended: behind its last step, with the calls that waited."""
+    episode.usage = episode.claimed.run.usage or episode.usage
+    _stand(episode)
+
+
+def _stand(episode: Episode) -> list[Message]:
+    """Take up the last message of the run, if there is one, and its open calls; all its messages."""
+    claimed = episode.claimed
+    for record in claimed.calls:
+        rows = episode.questions if record.kind == "question" else episode.open_calls
+        rows[record.call_id] = record
+    run = claimed.run
+    own = [m for m in claimed.messages if m.run_id == run.id and m.role == "assistant"]
+    if own:
+        episode.draft = Draft.of(own[-1], len(own) - 1, earlier=len(own) <= run.steps)
+        episode.first_step = run.steps
+    return own
 
 
 async def settle_cut_off(episode: Episode) -> None:
@@ -89,39 +100,5 @@ async def settle_cut_off(episode: Episode) -> None:
 
 
 def _again(episode: Episode, record: CallRecord) -> bool:
-    config = episode.agent.definition.tools.get(record.tool)
-    return record.status == "requested" or (config is not None and config.tool.idempotent)
-
-
-async def finish_step(episode: Episode) -> None:
-    """Run what is left open of a step that a former worker committed; nothing that has settled."""
-    draft = episode.draft
-    if draft.message is None:
-        return
-    if episode.open_calls:
-        offered = [spec.name for spec in await offered_tools(episode)]
-        planned = []
-        started: list[CallRecord] = []
-        room = at_once(episode) or len(episode.open_calls)
-        for part in draft.message.parts:
-            if not isinstance(part, ToolCallPart):
-                continue
-            record = episode.open_calls.get(part.call_id)
-            if record is None:
-                continue
-            call = ToolCall(part.call_id, part.tool, part.input, raw=part.raw)
-            fresh = record.status == "requested"
-            item = await plan_again(episode, draft.index, offered, call, judge=fresh)
-            planned.append(item)
-            if fresh and item.tool is not None and len(started) < room:
-                started.append(attrs.evolve(record, status="started"))
-        await episode.go_on()
-        if started:
-            # Before a body runs (R-12).
-            await episode.commit(Commit(calls=tuple(started)))
-            episode.open_calls.update({record.call_id: record for record in started})
-        await run_calls(episode, planned)
-        await episode.go_on()
-    if draft.changed:
-        await episode.commit(Commit(message=draft.take()))
-    episode.end_step()
+    config = episode.tools.get(record.tool)
+    return record.status != "started" or (config is not None and config.tool.idempotent)

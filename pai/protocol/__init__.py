@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pai.protocol._answers import (
+        UNEDITED,
         Answer,
         Approve,
         Cancel,
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "INTERRUPTED",
+    "UNEDITED",
     "Accepted",
     "Answer",
     "Answered",
@@ -235,6 +237,7 @@ __all__ = (
 
 _FILES = {
     "pai.protocol._answers": (
+        "UNEDITED",
         "Answer",
         "Approve",
         "Cancel",

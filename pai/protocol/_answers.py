@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import attrs
 
 from pai.schema import JsonObject, JsonValue
 
-__all__ = ("Answer", "Approve", "Cancel", "Decision", "Deny", "PendingKind", "Provide")
+__all__ = (
+    "UNEDITED",
+    "Answer",
+    "Approve",
+    "Cancel",
+    "Decision",
+    "Deny",
+    "PendingKind",
+    "Provide",
+)
 
 PendingKind = Literal["approval", "client", "suspend", "question"]
 """What a pending call waits for: a yes, a client's result, an answer to its payload or a question."""
@@ -21,7 +30,8 @@ class _Unedited:
         return "UNEDITED"
 
 
-UNEDITED = _Unedited()
+UNEDITED: Final = _Unedited()
+"""The call runs with the input it has."""
 
 
 @attrs.frozen

@@ -29,7 +29,7 @@ from pai.protocol._fold_step import EPOCH, StepFold
 from pai.protocol._labels import labelled
 from pai.protocol._parts import DataPart, MessagePart, ToolCallPart
 from pai.protocol._state import MessageView, PendingCall, RunView, ThreadState, ThreadView
-from pai.protocol._stream import Data, StepReset
+from pai.protocol._stream import Data, StepReset, ToolCall
 
 __all__ = ("fold",)
 
@@ -246,18 +246,34 @@ class _Fold:
             parts = labelled(message.parts, {event.ordinal: event.summary})
             self._messages[message.id] = attrs.evolve(message, parts=parts)
 
+    def tool_call(self, event: ToolCall) -> None:
+        if self._step is not None:
+            self._step.add(event)
+            return
+        # It was approved with another input, after its step.
+        if found := self._call(event):
+            message, index, part = found
+            self._put_part(message, index, attrs.evolve(part, input=event.input))
+
     def call_ended(self, event: CallOutput | CallError) -> None:
         self._pending.pop((event.run_id, event.call_id), None)
         if self._step is not None and self._step.has_call(event.call_id):
             self._step.add(event)
-            return
+        elif found := self._call(event):
+            message, index, part = found
+            self._put_part(message, index, StepFold.ended(part, event))
+
+    def _call(
+        self, event: ToolCall | CallOutput | CallError
+    ) -> tuple[MessageView, int, ToolCallPart] | None:
+        """The part of a call whose step is committed, and where it stands."""
         for message in reversed(self._messages.values()):
             if message.run_id != event.run_id:
                 continue
             for index, part in enumerate(message.parts):
                 if type(part) is ToolCallPart and part.call_id == event.call_id:
-                    self._put_part(message, index, StepFold.ended(part, event))
-                    return
+                    return message, index, part
+        return None
 
     def data(self, event: Data) -> None:
         if event.transient:
@@ -299,6 +315,7 @@ _TAKES: dict[type, Callable[[_Fold, Any], None]] = {
     StepFinished: _Fold.step_finished,
     MessageMetadata: _Fold.message_metadata,
     ReasoningSummary: _Fold.reasoning_summary,
+    ToolCall: _Fold.tool_call,
     CallOutput: _Fold.call_ended,
     CallError: _Fold.call_ended,
     Data: _Fold.data,

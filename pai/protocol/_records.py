@@ -149,6 +149,14 @@ class CallRecord:
     expires_at: datetime | None = None
     expired: bool = False
 
+    def pending(self, run_id: str) -> PendingCall:
+        """What is shown of it while it waits."""
+        assert self.kind is not None
+        return PendingCall(
+            self.call_id, self.kind, self.tool or None, self.input, self.payload,
+            self.expires_at, run_id, self.digest,
+        )  # fmt: skip
+
 
 @attrs.frozen(eq=False)
 class RunEnd:

@@ -7,17 +7,29 @@ import logging
 import math
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import anyio
 import anyio.abc
 
-from pai.errors import LeaseLost
+from pai.errors import LeaseLost, StoreError
 from pai.loop import BoundAgent, Episode, Journal, one_run
 from pai.models import resolve_model
 from pai.ports import Engine, Store, TransactionalStore
-from pai.protocol import Accepted, Batch, Claimed, Event, JobRecord, RunStarted, ThreadKey, new_id
+from pai.protocol import (
+    Accepted,
+    Batch,
+    Claimed,
+    Event,
+    JobRecord,
+    RunRecord,
+    RunStarted,
+    ThreadKey,
+    new_id,
+)
 from pai.runtime._hub import Hub
 from pai.runtime._side_jobs import SideJobs
 
@@ -80,6 +92,9 @@ class Core:
         self._hubs: WeakValueDictionary[ThreadKey, Hub] = WeakValueDictionary()
         self._jobs: dict[tuple[ThreadKey, str], _Job] = {}
         self._draining: dict[ThreadKey, bool] = {}
+        # Runs that can't be worked on here, and those of them that were reported.
+        self._left: dict[str, StoreError] = {}
+        self._told: set[str] = set()
         self._wishes: dict[tuple[ThreadKey, str], str] = {}
         self._group: anyio.abc.TaskGroup | None = None
         self._idle: anyio.Event | None = None
@@ -209,12 +224,20 @@ class Core:
 
     def begin(self, key: ThreadKey, accepted: Accepted) -> None:
         """Tell watchers of an accepted run, and see that it is worked on."""
+        if accepted.superseded is not None:
+            self.publish(key, accepted.superseded)
         if accepted.batch is not None:
             self.publish(key, accepted.batch)
         if accepted.claimed is not None:
             self.publish(key, accepted.claimed.batch)
             self.drain_soon(key, accepted.claimed)
         elif not self.engine.transactional:  # else it was woken in the transaction
+            self.engine.wake(key)
+
+    def answered(self, key: ThreadKey, batch: Batch) -> None:
+        """Tell watchers of an answer, and see that its run is worked on."""
+        self.publish(key, batch)
+        if not self.engine.transactional:
             self.engine.wake(key)
 
     def wake(self, key: ThreadKey) -> None:
@@ -265,10 +288,49 @@ class Core:
                 self._idle = None
 
     async def _claim(self, key: ThreadKey) -> Claimed | None:
-        claimed = await self.store.claim(key, self.owner, self.lease, self.started(key))
+        claimed = await self.store.claim(
+            key, self.owner, self.lease, self.started(key), self._takes
+        )
+        if self._left:
+            self._tell_left()
         if claimed is not None:
             self.publish(key, claimed.batch)
         return claimed
+
+    def _takes(self, run: RunRecord) -> bool:
+        """
+        Whether a run can be worked on here; one that can't is left to others (A-DEF-7).
+
+        The store asks this in the transaction, perhaps in a thread of its own.
+        """
+        agent = self.agents.get(run.agent)
+        if agent is None:
+            self._left[run.id] = StoreError(
+                f"run {run.id!r} stays queued: there is no agent {run.agent!r} here"
+            )
+            return False
+        own, compatible = agent.definition.version, agent.definition.compatible
+        if run.version == own or compatible is None:
+            return True
+        error: Exception | None = None
+        try:
+            if compatible(run.version, own):
+                return True
+        except Exception as broken:
+            error = broken
+        refusal = StoreError(
+            f"run {run.id!r} stays queued: it is of version {run.version!r}, and the agent's"
+            f" version {own!r} is not compatible"
+        )
+        refusal.__cause__ = error
+        self._left[run.id] = refusal
+        return False
+
+    def _tell_left(self) -> None:
+        for run_id in [name for name in self._left if name not in self._told]:
+            self._told.add(run_id)
+            self.report(self._left[run_id], {"run_id": run_id})
+        self._left.clear()
 
     async def _work_on(self, key: ThreadKey, claimed: Claimed) -> bool:
         """Work on one run; whether another one waits."""
@@ -302,6 +364,9 @@ class Core:
                 if wish is not None:
                     self._stop(job, wish)
                 await one_run(episode)
+            if episode.expires_at is not None and not self.store.durable:
+                # Nothing polls a store that no other process can write.
+                self.spawn(partial(self._wake_at, key, episode.expires_at))
             if job.scope.cancelled_caught and not self.is_open:
                 await self._hand_back(key, claimed)
         except LeaseLost:
@@ -309,6 +374,11 @@ class Core:
         finally:
             del self._jobs[key, run.id]
         return journal.more
+
+    async def _wake_at(self, key: ThreadKey, when: datetime) -> None:
+        """Go on with a run that waits when the first of its calls expires."""
+        await anyio.sleep(max((when - datetime.now(UTC)).total_seconds(), 0.0))
+        self.engine.wake(key)
 
     async def _hand_back(self, key: ThreadKey, claimed: Claimed) -> None:
         """Let whoever looks next go on with the run, without waiting for the lease."""
@@ -346,6 +416,8 @@ class Core:
         batch = await self.store.cancel(key, run_id, reason)
         if batch is not None:
             self.publish(key, batch)
+            if not self.engine.transactional:
+                self.engine.wake(key)  # those that waited behind it may begin
 
     # ------------------------------------------------------------------ background
 

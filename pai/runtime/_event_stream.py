@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
-from pai.protocol import Event, RunFinished, TextDelta
+from pai.protocol import Event, RunFinished, RunSuspended, TextDelta
 from pai.runtime._hub import Hub, Watcher
 
 __all__ = ("EventStream", "TextStream")
 
-IsOver = Callable[[], Awaitable[bool]]
-"""Whether a run has settled; asked where a watcher may stand behind its last event."""
+Rests = Callable[[int | None], Awaitable[bool]]
+"""
+Whether a run rests: it waits since the suspension that ended the episode of this number.
+
+With ``None``, whether it waits or has settled: asked where a watcher may stand behind its last event.
+"""
 
 
 class EventStream:
@@ -21,30 +25,40 @@ class EventStream:
     Args:
         hub: The thread's hub.
         after: Only events numbered above this.
-        run_id: Only this run's, up to its end; ``None``: all of the thread, without an end.
-        is_over: See :data:`IsOver`; needed with *run_id*.
+        run_id: Only this run's, up to where it rests; ``None``: all of the thread, without an end.
+        rests: See :data:`Rests`; needed with *run_id*.
     """
 
-    __slots__ = ("_after", "_ended", "_events", "_is_over", "_run_id", "_watcher")
+    __slots__ = ("_after", "_ended", "_episode", "_events", "_rests", "_run_id", "_watcher")
 
     def __init__(
-        self, hub: Hub, after: int, run_id: str | None = None, is_over: IsOver | None = None
+        self, hub: Hub, after: int, run_id: str | None = None, rests: Rests | None = None
     ) -> None:
         self._watcher: Final = Watcher(hub, after)
         self._after: Final = after
         self._run_id: Final = run_id
-        self._is_over: Final = is_over
+        self._rests: Final = rests
         self._events: Iterator[Event] = iter(())
         self._ended = False
+        # The episode whose suspension was told last.
+        self._episode: int | None = None
 
     def __aiter__(self) -> EventStream:
         return self
 
     async def __anext__(self) -> Event:
         while not self._ended:
-            for event in self._events:
-                if type(event) is RunFinished and self._run_id is not None:
+            if self._episode is not None and self._rests is not None:
+                episode, self._episode = self._episode, None
+                if await self._rests(episode):
                     self._ended = True
+                    break
+            for event in self._events:
+                if self._run_id is not None:
+                    if type(event) is RunFinished:
+                        self._ended = True
+                    elif type(event) is RunSuspended:
+                        self._episode = event.episode
                 return event
             await self._more()
         raise StopAsyncIteration
@@ -52,7 +66,7 @@ class EventStream:
     async def _more(self) -> None:
         batches = await self._watcher.ready()
         if not batches:
-            if self._is_over is not None and await self._is_over():
+            if self._rests is not None and await self._rests(None):
                 # The end may have been written meanwhile, and not have reached the hub yet.
                 batches = await self._watcher.stored()
                 if not batches:
@@ -73,19 +87,21 @@ class EventStream:
 
 class TextStream:
     """
-    The text deltas of one run.
+    The text deltas of one run, up to where it rests.
 
     Args:
         hub: The thread's hub.
-        after: The number of the event before the run's first.
+        after: The number of the event before the first to look at.
         run_id: The run.
+        rests: See :data:`Rests`.
     """
 
-    __slots__ = ("_deltas", "_ended", "_run_id", "_watcher")
+    __slots__ = ("_deltas", "_ended", "_rests", "_run_id", "_watcher")
 
-    def __init__(self, hub: Hub, after: int, run_id: str) -> None:
+    def __init__(self, hub: Hub, after: int, run_id: str, rests: Rests) -> None:
         self._watcher: Final = Watcher(hub, after)
         self._run_id: Final = run_id
+        self._rests: Final = rests
         self._deltas: Iterator[str] = iter(())
         self._ended = False
 
@@ -107,4 +123,6 @@ class TextStream:
                         deltas.append(event.text)
                     elif type(event) is RunFinished:
                         self._ended = True
+                    elif type(event) is RunSuspended:
+                        self._ended = await self._rests(event.episode)
             self._deltas = iter(deltas)

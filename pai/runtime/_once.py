@@ -10,12 +10,12 @@ import anyio
 from pai.definition import AgentDefinition, RunOptions
 from pai.errors import Fault, PaiError, UnknownOptionError
 from pai.protocol import ThreadKey
+from pai.runtime._accepting import Content
 from pai.runtime._core import ErrorHandler
 from pai.runtime._for_once import for_once
 from pai.runtime._given_messages import GivenMessage, given_messages, keep_messages
 from pai.runtime._pai import create_pai
 from pai.runtime._result import RunResult
-from pai.runtime._thread import Content
 from pai.stores import MemoryStore
 
 __all__ = ("run_once", "run_once_sync")

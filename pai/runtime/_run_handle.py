@@ -1,24 +1,22 @@
-"""A handle on a run: watch it, wait for it, cancel it."""
+"""A handle on a run: watch it, wait for it, answer it, cancel it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pai.protocol import (
-    Event,
-    RunFinished,
-    ThreadKey,
-    message_view,
-)
+from pai.definition import ClientTool, RunOptions
+from pai.errors import Fault, StoreError, ThreadNotFound, UnknownOptionError
+from pai.protocol import Event, MessageView, RunFinished, RunSuspended, message_view
+from pai.runtime._answers import GivenAnswer, decisions
 from pai.runtime._event_stream import EventStream, TextStream
 from pai.runtime._hub import Watcher
 from pai.runtime._output import OutputStream, loaded_output, output_of
 from pai.runtime._result import RunResult
-from pai.schema import JsonValue
+from pai.schema import JsonObject, JsonValue
 
 if TYPE_CHECKING:
-    from pai.runtime._core import Core
+    from pai.runtime._accepting import Accepting
 
 __all__ = ("RunHandle",)
 
@@ -34,34 +32,47 @@ class RunHandle:
         thread_id: Its thread.
     """
 
-    def __init__(self, core: Core, key: ThreadKey, run_id: str, first: int) -> None:
-        self._core: Final = core
-        self._key: Final = key
+    def __init__(self, accepting: Accepting, run_id: str, first: int) -> None:
+        self._accepting: Final = accepting
+        self._core: Final = accepting.core
+        self._key: Final = accepting.key
         self._before: Final = first - 1
+        # Where the text of its present episode begins, for a handle that has resumed it.
+        self._resumed = self._before
         # What this process hands on from here is kept for this handle.
-        self._hub: Final = core.hub(key)
+        self._hub: Final = accepting.core.hub(accepting.key)
         self.id: Final = run_id
-        self.thread_id: Final = key.thread_id
+        self.thread_id: Final = accepting.key.thread_id
 
     def events(self, after: int | None = None) -> AsyncIterator[Event]:
         """
-        The run's events, from its first; it ends when the run has settled.
+        The run's events, from its first; it ends when the run has settled, or waits for answers.
+
+        A suspension that was answered since does not end it.
 
         Args:
             after: Only events numbered above this; 0 is the beginning.
         """
         start = self._before if after is None else after
-        return EventStream(self._hub, start, self.id, self._is_over)
+        return EventStream(self._hub, start, self.id, self._rests)
 
-    async def _is_over(self) -> bool:
-        if self._core.works_on(self._key, self.id):
+    async def _rests(self, episode: int | None) -> bool:
+        """Whether the run has settled, or waits since the suspension that ended *episode*."""
+        if episode is None and self._core.works_on(self._key, self.id):
             return False
         record = await self._core.store.run(self._key, self.id)
-        return record is None or record.status in _SETTLED
+        if record is None or record.status in _SETTLED:
+            # One that has settled since is told of by its last event.
+            return episode is None
+        return record.status == "suspended" and episode in (None, record.episode)
 
     def text(self) -> AsyncIterator[str]:
-        """The deltas of the run's text, as they come."""
-        return TextStream(self._hub, self._before, self.id)
+        """
+        The deltas of the run's text, as they come, until it settles or waits for answers.
+
+        From a handle that has resumed the run, only what comes since.
+        """
+        return TextStream(self._hub, self._resumed, self.id, self._rests)
 
     def partial_output(self) -> AsyncIterator[JsonValue]:
         """
@@ -74,29 +85,90 @@ class RunHandle:
         return OutputStream(self._hub, self._before, id_, lambda: output_of(core, key, id_))
 
     async def result(self) -> RunResult:
-        """Wait for the end. It never raises for a run that failed: see ``raise_for_status()``."""
-        finished: RunFinished | None = None
+        """
+        Wait for the end, or for the next suspension.
+
+        It never raises for a run that failed: see ``raise_for_status()``.
+        """
         watcher = Watcher(self._hub, self._before)
-        while finished is None:
+        while True:
             for batch in await watcher.next():
-                if batch.run_id == self.id and type(batch.events[-1]) is RunFinished:
-                    finished = batch.events[-1]
-        message = None
-        for item in await self._core.store.run_messages(self._key, self.id):
-            if item.role == "assistant":
-                message = message_view(item)
+                if batch.run_id != self.id:
+                    continue
+                for event in batch.events[-2:]:
+                    if type(event) is RunFinished:
+                        return await self._ended(event)
+                    if type(event) is RunSuspended and await self._rests(event.episode):
+                        return await self._waiting(event)
+
+    async def _ended(self, end: RunFinished) -> RunResult:
+        message = await self._message()
         return RunResult(
-            self.id,
-            finished.status,
-            finished.outcome,
-            finished.reason,
-            finished.stop_reason,
-            await loaded_output(self._core, self._key, self.id, message),
-            message,
-            finished.usage,
-            (),
-            finished.error,
-        )
+            self.id, end.status, end.outcome, end.reason, end.stop_reason,
+            await loaded_output(self._core, self._key, self.id, message), message, end.usage, (),
+            end.error,
+        )  # fmt: skip
+
+    async def _waiting(self, event: RunSuspended) -> RunResult:
+        calls = await self._core.store.calls(self._key, self.id)
+        pending = tuple([call.pending(self.id) for call in calls if call.status == "waiting"])
+        return RunResult(
+            self.id, "suspended", None, None, None, None, await self._message(), event.usage,
+            pending, None,
+        )  # fmt: skip
+
+    async def _message(self) -> MessageView | None:
+        for item in reversed(await self._core.store.run_messages(self._key, self.id)):
+            if item.role == "assistant":
+                return message_view(item)
+        return None
+
+    async def resume(
+        self,
+        answers: Sequence[GivenAnswer],
+        *,
+        options: RunOptions | Mapping[str, object] | None = None,
+        client_data: object = None,
+        client_tools: Sequence[ClientTool] | None = None,
+        metadata: Mapping[str, object] | None = None,
+        **unknown: object,
+    ) -> None:
+        """
+        Answer pending calls: all of these answers are stored, or none (O-16).
+
+        Some of the pending calls may be answered, and the others later (R-21): the run goes on with
+        what it can, and waits again for the rest. Giving the same answers again is safe.
+
+        Args:
+            answers: ``Approve``, ``Deny``, ``Provide``, ``Cancel``, ``Answer``.
+            options: Options of the run from now on; like the others, what is not given stays.
+            client_data: What the agent's ``client_data`` describes.
+            client_tools: Tools that the client brings along.
+            metadata: For observability only.
+
+        Raises:
+            InvalidInput: A value does not fit what it answers; nothing was written.
+            AnswerConflict: A call is not pending, has expired, is of another kind or input, or was
+                answered otherwise (R-20).
+            ThreadNotFound: The run is gone.
+        """
+        if unknown:
+            faults = [Fault(name, "is no option here") for name in unknown]
+            raise UnknownOptionError(faults, subject="resume")
+        core, key, accepting = self._core, self._key, self._accepting
+        if not core.is_open:
+            raise StoreError("the runtime is not open: use it in `async with create_pai(...)`")
+        record = await core.store.run(key, self.id)
+        if record is None:
+            raise ThreadNotFound(self.thread_id)
+        rows = await core.store.calls(key, self.id)
+        found = decisions(accepting.agent, rows, answers, accepting.actor)
+        changes = accepting.changes(options, client_data, client_tools, metadata)
+        request: JsonObject | None = {**record.request, **changes} if changes else None
+        answered = await core.store.answer(key, self.id, found, request)
+        if answered.batch is not None:
+            self._resumed = answered.batch.first - 1
+            core.answered(key, answered.batch)
 
     async def cancel(self, reason: str = "cancelled") -> None:
         """

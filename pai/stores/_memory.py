@@ -149,13 +149,20 @@ class MemoryStore(JobMethods):
         return Accepted(copied_run(own), batch, None, active=active, superseded=superseded)
 
     async def claim(
-        self, key: ThreadKey, owner: str, lease: float, started: list[Event]
+        self,
+        key: ThreadKey,
+        owner: str,
+        lease: float,
+        started: list[Event],
+        takes: Callable[[RunRecord], bool] | None = None,
     ) -> Claimed | None:
         here = self._busy.get(key)
         if here is None:
             return None
         now = self._clock()
         if here.ready is None or (here.active is not None and here.ready > now):
+            return None
+        if takes is not None and not takes(copied_run(here.next_run())):
             return None
         return here.take(now, lease, started)
 
@@ -196,7 +203,7 @@ class MemoryStore(JobMethods):
 
     async def calls(self, key: ThreadKey, run_id: str) -> list[CallRecord]:
         here = self._threads.get(key)
-        return [] if here is None else here.open_calls(run_id)
+        return [] if here is None else list(here.calls.get(run_id, {}).values())
 
     async def append(
         self,

@@ -34,7 +34,6 @@ from pai.stores._rules import (
     ended_calls,
     finished_event,
     merge_call,
-    pending_view,
     ruled,
     stamp,
 )
@@ -138,7 +137,7 @@ class MemoryThread:
 
     def merge(self, run_id: str, call: CallRecord) -> None:
         index = self.places.get((run_id, call.call_id))
-        if index is not None and call.status == "settled":
+        if index is not None and (call.status == "settled" or call.rewritten):
             self.messages[index] = merge_call(self.messages[index], call)
 
     def history(self, turn: int) -> list[Message]:
@@ -150,6 +149,10 @@ class MemoryThread:
         pairs = [pair for pair in zip(self.turns, self.messages, strict=True) if pair[0] <= turn]
         pairs.sort(key=lambda pair: pair[0])
         return [message for _, message in pairs]
+
+    def next_run(self) -> RunRecord:
+        """The run that would be taken now."""
+        return self.active or self.runs[next(iter(self.queue))]
 
     def take(self, now: float, lease: float, started: list[Event]) -> Claimed:
         """Start the oldest queued run, go on with the active one, or take that over."""
@@ -299,7 +302,7 @@ class MemoryThread:
         if run is None:
             return []
         calls = self.calls.get(run.id, {}).values()
-        return [pending_view(call, run.id) for call in calls if call.status == "waiting"]
+        return [call.pending(run.id) for call in calls if call.status == "waiting"]
 
     def settle(self, run: RunRecord, end: RunEnd) -> None:
         run.status = end.status

@@ -16,7 +16,6 @@ from pai.protocol import (
     Event,
     Message,
     Metadata,
-    PendingCall,
     RunEnd,
     RunFinished,
     RunQueued,
@@ -40,7 +39,6 @@ __all__ = (
     "not_shown",
     "page_cursor",
     "page_start",
-    "pending_view",
     "ruled",
     "settled_call",
     "stamp",
@@ -112,15 +110,6 @@ def ruled(call: CallRecord | None, decision: Decision) -> CallRecord | None:
     if call.expired:
         raise AnswerConflict(name, "it has expired")
     return attrs.evolve(call, status="answered", decisions=(*call.decisions, decision.value))
-
-
-def pending_view(call: CallRecord, run_id: str) -> PendingCall:
-    """What is shown of a call that waits."""
-    assert call.kind is not None
-    return PendingCall(
-        call.call_id, call.kind, call.tool or None, call.input, call.payload, call.expires_at,
-        run_id, call.digest,
-    )  # fmt: skip
 
 
 def ended_calls(

@@ -12,6 +12,7 @@ from pai import (
     AgentToolConfig,
     DefinitionError,
     ProviderTool,
+    Suspend,
     ToolContext,
     define_agent,
     define_capability,
@@ -150,35 +151,35 @@ def test_every_option_that_does_something_is_kept():
     assert (look.name, look.description) == ("peek", "Peek.")
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("needs_approval", True),
-        ("needs_approval", lambda given: True),
-        ("suspend", object()),
-        ("expires_after", 60),
-    ],
-)
-def test_an_option_that_comes_later_is_refused_by_its_name(option, value):
-    """A-TOOL-1: never ignored."""
-    faults = refused(made, **{option: value})
-    assert list(faults) == [f"search.{option}"]
-    assert "not available yet" in faults[f"search.{option}"]
-    if option != "expires_after":
-        faults = refused(lambda **given: tool(**given)(documented), **{option: value})
-        assert list(faults) == [f"documented.{option}"]
-
-
 def documented(ctx, a: int) -> int:
     """Do it."""
     return a
 
 
-def test_a_tool_that_a_client_answers_comes_later():
-    """A-TOOL-1: refused, since nothing would answer it."""
-    faults = refused(made, execute=None)
-    assert list(faults) == ["search.execute"]
-    assert "not available yet" in faults["search.execute"]
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("needs_approval", 1),
+        ("needs_approval", lambda given: True),
+        ("suspend", object()),
+        ("expires_after", 0),
+        ("expires_after", True),
+    ],
+)
+def test_what_a_call_waits_for_is_checked(option, value):
+    """A-TOOL-6, A-DEF-2."""
+    assert list(refused(made, **{option: value})) == [f"search.{option}"]
+
+
+def test_a_tool_may_leave_its_output_to_a_client():
+    """A-TOOL-1."""
+    item = made(execute=None, needs_approval=True, expires_after=60)
+    assert (item.execute, item.needs_approval, item.expires_after) == (None, True, 60)
+
+
+def test_the_types_of_a_suspension_are_checked():
+    """A-TOOL-6."""
+    assert list(refused(Suspend, payload=complex, answer=set)) == ["payload", "answer"]
 
 
 def test_all_faults_of_a_tool_are_one_error():

@@ -51,11 +51,11 @@ class Gullible(MemoryStore):
 class Stackwise(MemoryStore):
     """Starts the newest run first."""
 
-    async def claim(self, key, owner, lease, started):
+    async def claim(self, key, owner, lease, started, takes=None):
         here = self._threads.get(key)
         if here is not None:
             here.queue = dict.fromkeys(reversed(here.queue))
-        return await super().claim(key, owner, lease, started)
+        return await super().claim(key, owner, lease, started, takes)
 
 
 class Gapped(MemoryStore):
@@ -86,11 +86,11 @@ class Unscoped(MemoryStore):
 class Greedy(MemoryStore):
     """Gives a run to all who ask."""
 
-    async def claim(self, key, owner, lease, started):
+    async def claim(self, key, owner, lease, started, takes=None):
         here = self._threads.get(key)
         if here is not None:
             here.ready = 0.0
-        return await super().claim(key, owner, lease, started)
+        return await super().claim(key, owner, lease, started, takes)
 
 
 class Torn(MemoryStore):

@@ -69,7 +69,7 @@ def _told(events: list[Event]) -> Log:
 
 
 def calls(c: Connection, q: Queries, key: ThreadKey, run_id: str, now: float) -> list[CallRecord]:
-    rows = q.open_calls(c, **_scope(key), run=run_id, now=now).fetchall()
+    rows = q.calls(c, **_scope(key), run=run_id, now=now).fetchall()
     return [call_from_row(row) for row in rows]
 
 
@@ -89,8 +89,7 @@ def answer(
     if row is None:
         raise ThreadNotFound(key.thread_id)
     run = run_from_row(row)
-    found = [call_from_row(row) for row in q.calls(c, **scope, run=run_id, now=now).fetchall()]
-    known = {call.call_id: call for call in found}
+    known = {call.call_id: call for call in calls(c, q, key, run_id, now)}
     new: list[CallRecord] = []
     for decision in decisions:
         answered = ruled(known.get(decision.call_id), decision)
@@ -191,7 +190,8 @@ def _end_idle(
     scope = _scope(key)
     open_calls: list[CallRecord] = []
     if active:
-        open_calls = calls(c, q, key, run.id, now)
+        rows = q.open_calls(c, **scope, run=run.id, now=now).fetchall()
+        open_calls = [call_from_row(row) for row in rows]
     records, events = ended_calls(open_calls, outcome, error)
     for record in records:
         q.put_call(c, **call_row(key, run.id, record))

@@ -174,7 +174,10 @@ class Queries:
         ended = sa.select(
             actions.c.run_id, actions.c.call_id, actions.c.outcome, actions.c.output,
             actions.c.error, actions.c.input, actions.c.rewritten,
-        ).where(*_in_thread(actions), actions.c.status == _SETTLED)  # fmt: skip
+        ).where(
+            # Those that say more than their message: how it ended, or what it was edited to.
+            *_in_thread(actions), sa.or_(actions.c.status == _SETTLED, actions.c.rewritten == _ONE)
+        )  # fmt: skip
         self.ended_calls = made(ended)
         self.ended_calls_of_run = made(ended.where(actions.c.run_id == _p("run")))
         self.events = made(

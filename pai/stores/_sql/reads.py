@@ -13,7 +13,7 @@ from pai.protocol import (
     ThreadRecord,
     ThreadSnapshot,
 )
-from pai.stores._rules import page_cursor, page_start, pending_view
+from pai.stores._rules import page_cursor, page_start
 from pai.stores._sql.queries import Queries
 from pai.stores._sql.rows import (
     Row,
@@ -58,7 +58,7 @@ def snapshot(c: Connection, q: Queries, key: ThreadKey, agent: str) -> ThreadSna
     if (active := head[10]) is not None:
         # Whether one has expired is the claim's business: no clock is asked here.
         waiting = q.waiting_calls(c, **scope, run=active, now=0.0).fetchall()
-        pending = [pending_view(call_from_row(row), active) for row in waiting]
+        pending = [call_from_row(row).pending(active) for row in waiting]
     return ThreadSnapshot(head_from_row(key, head), messages, runs, head[7], pending)
 
 

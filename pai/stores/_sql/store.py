@@ -53,7 +53,7 @@ from pai.stores._sql.rows import (
     suspension_row,
 )
 from pai.stores._sql.statement import Connection
-from pai.stores._sql.writes import AcceptRows, ClaimRows, CommitRows, Known
+from pai.stores._sql.writes import AcceptRows, ClaimRows, CommitRows, Known, Unwanted
 
 __all__ = ("Database", "SqlStore")
 
@@ -173,7 +173,7 @@ class SqlStore:
         own = attrs.evolve(run, status="running", attempt=1, started_at=begun)
         if claim is not None:
             stamp(started or [], own)
-            taking = ClaimRows(claim[0], float(claim[1]), _log(started or []))
+            taking = ClaimRows(claim[0], float(claim[1]), _log(started or []), None)
         log = _log(events)
         rows = AcceptRows(
             head_row(thread),
@@ -216,10 +216,18 @@ class SqlStore:
         return Accepted(own, batch, taken, superseded=superseded)
 
     async def claim(
-        self, key: ThreadKey, owner: str, lease: float, started: list[Event]
+        self,
+        key: ThreadKey,
+        owner: str,
+        lease: float,
+        started: list[Event],
+        takes: Callable[[RunRecord], bool] | None = None,
     ) -> Claimed | None:
-        rows = ClaimRows(owner, float(lease), _log(started))
-        taken = await self.tx(writes.claim, self._q, key, rows, time.time())
+        rows = ClaimRows(owner, float(lease), _log(started), takes)
+        try:
+            taken = await self.tx(writes.claim, self._q, key, rows, time.time())
+        except Unwanted:
+            return None
         if taken is None:
             return None
         head, run = taken.head, taken.run

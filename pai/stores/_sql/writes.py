@@ -7,6 +7,7 @@ hands out numbers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pai.errors import ThreadBusy, ThreadNotFound
@@ -33,6 +34,7 @@ __all__ = (
     "CommitRows",
     "Known",
     "Taken",
+    "Unwanted",
     "accept",
     "append",
     "claim",
@@ -52,10 +54,15 @@ class Known(Exception):
         self.run = run
 
 
+class Unwanted(Exception):
+    """The caller can't work on the run that is next: rolls the claim back."""
+
+
 class ClaimRows(NamedTuple):
     owner: str
     lease: float
     started: Log
+    takes: Callable[[RunRecord], bool] | None
 
 
 class AcceptRows(NamedTuple):
@@ -209,6 +216,8 @@ def claim(c: Connection, q: Queries, key: ThreadKey, rows: ClaimRows, now: float
         run_id, turn = q.oldest(c, **scope).fetchone()
         q.activate(c, **scope, run=run_id, to_turn=turn)
     record = run_from_row(q.start_run(c, **scope, run=run_id, began=now).fetchone())
+    if rows.takes is not None and not rows.takes(record):
+        raise Unwanted
     calls: list[Any] = []
     if record.attempt > 1 or record.episode > 1:
         calls = q.open_calls(c, **scope, run=run_id, now=now).fetchall()
