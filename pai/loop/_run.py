@@ -189,7 +189,7 @@ async def _loop(episode: Episode) -> RunEnd | None:
     return await _stop(episode, "max_steps")
 
 
-async def _stop(episode: Episode, reason: str) -> RunEnd:
+async def _stop(episode: Episode, reason: str) -> RunEnd | None:
     """The loop is stopped; an output that was asked for is made all the same."""
     output = output_wish(episode)
     if output is None:
@@ -198,7 +198,7 @@ async def _stop(episode: Episode, reason: str) -> RunEnd:
     return await _closing_step(episode, output)
 
 
-async def _closing_step(episode: Episode, output: Output) -> RunEnd:
+async def _closing_step(episode: Episode, output: Output) -> RunEnd | None:
     """The step that makes nothing but the structured output (O-11)."""
     index = _next_step(episode)
     request = closing_request(episode, await build_request(episode), output)
@@ -207,11 +207,12 @@ async def _closing_step(episode: Episode, output: Output) -> RunEnd:
     if episode.agent.chains.prepare_model_step:
         respond = await prepare_step(episode, step)
         await episode.go_on()
+        if isinstance(respond, Wait):
+            await ask_before_step(episode, respond)
+            return None
         if respond is not None:
             return await _respond(episode, step, respond)
-    end = await model_step(episode, step)
-    assert end is not None
-    return end
+    return await model_step(episode, step)
 
 
 def _next_step(episode: Episode) -> int:

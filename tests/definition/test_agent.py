@@ -312,7 +312,6 @@ def test_functions_may_be_methods_partials_and_take_more_with_defaults():
 
 LATER = {
     "subagents": {"x": None},
-    "compatible": lambda stored, own: True,
 }
 
 

@@ -45,12 +45,14 @@ class SlowStore(MemoryStore):
         if what in self.gates:
             await self.gates[what].wait()
 
-    async def append(self, key: Any, run_id: Any, fence: Any, events: Any) -> Any:
+    async def append(
+        self, key: Any, run_id: Any, fence: Any, events: Any, **more: Any
+    ) -> Any:
         await self._at("append")
         if self.failing is not None:
             raise self.failing
         self.appended.append([event.type for event in events])
-        return await super().append(key, run_id, fence, events)
+        return await super().append(key, run_id, fence, events, **more)
 
     async def commit(self, key: Any, run_id: Any, fence: Any, change: Commit) -> Any:
         await self._at("commit")

@@ -31,7 +31,7 @@ async def test_the_whole_kit_passes_a_good_store():
 class Unfenced(MemoryStore):
     """Takes writes of whoever knows the run."""
 
-    async def append(self, key, run_id, fence, events):
+    async def append(self, key, run_id, fence, events, **more):
         here = self._threads.get(key)
         if here is None:
             raise LeaseLost("no")
@@ -61,8 +61,8 @@ class Stackwise(MemoryStore):
 class Gapped(MemoryStore):
     """Numbers an event twice."""
 
-    async def append(self, key, run_id, fence, events):
-        batch = await super().append(key, run_id, fence, events)
+    async def append(self, key, run_id, fence, events, **more):
+        batch = await super().append(key, run_id, fence, events, **more)
         self._threads[key].events += 1
         return batch
 

@@ -184,7 +184,7 @@ define_agent(name="a", model="demo", tools={"a": contextual})  # type: ignore[di
 
 # A field that nobody knows, or that comes later, is seen before the program runs.
 define_agent(name="a", model="demo", instuctions="")  # type: ignore[call-overload]
-define_agent(name="a", model="demo", max_parallel_tools=2)  # type: ignore[call-overload]
+define_agent(name="a", model="demo", max_parallel_tools=2)
 
 
 # Capabilities carry the type of their binding.
