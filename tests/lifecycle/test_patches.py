@@ -228,7 +228,11 @@ async def test_max_steps_of_a_run_patch() -> None:
         (StepPatch, {"wrap_transport": 1}, "wrap_transport: expected a function"),
         (StepPatch, {"tool_choice": "nothing"}, "tool_choice: expected 'auto'"),
         (StepPatch, {"tool_choice": FirstStep("none")}, "tool_choice: is for one step"),
-        (RunPatch, {"tool_choice": FirstStep(cast("Any", "nothing"))}, "tool_choice: choice: expected 'auto'"),
+        (
+            RunPatch,
+            {"tool_choice": FirstStep(cast("Any", "nothing"))},
+            "tool_choice: choice: expected 'auto'",
+        ),
         (RunPatch, {"stop_when": 1}, "stop_when: expected step_limit"),
     ],
 )

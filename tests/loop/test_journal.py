@@ -45,9 +45,7 @@ class SlowStore(MemoryStore):
         if what in self.gates:
             await self.gates[what].wait()
 
-    async def append(
-        self, key: Any, run_id: Any, fence: Any, events: Any, **more: Any
-    ) -> Any:
+    async def append(self, key: Any, run_id: Any, fence: Any, events: Any, **more: Any) -> Any:
         await self._at("append")
         if self.failing is not None:
             raise self.failing
