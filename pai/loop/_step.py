@@ -104,10 +104,10 @@ async def model_step(
         end = change.end = _last(episode, finish.reason, respond)
         change.events.append(finished_event(episode, end))
     runs = [item for item in planned if item.wait is None]
-    draft.committed(message)
     if planned and not runs:
         stop_with(episode, change)
     await episode.commit(change)
+    draft.committed(message)
     episode.call_ids.update([call.call_id for call in assembly.calls])
     chains = episode.agent.chains
     if chains.step_finished:

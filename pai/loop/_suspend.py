@@ -47,6 +47,8 @@ def stop_with(episode: Episode, change: Commit) -> None:
     # Answers that this episode knew are used up: others that come meanwhile are news.
     change.calls = (*change.calls, *_used_up(episode))
     run, own = episode.claimed.run, episode.said
+    if change.message is not None and episode.draft.message is None:
+        own += 1  # it is committed with this
     episode.expires_at = min(ends, default=None)
     change.suspend = Suspension(episode.usage, own, episode.expires_at)
     change.events.append(RunSuspended(run.episode, episode.usage))
