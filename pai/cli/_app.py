@@ -22,12 +22,15 @@ app = App(
 )
 plugins = App(name="plugins", help="List the installed plugins.")
 app.command(plugins)
+threads = App(name="threads", help="Look at an agent's threads.")
+app.command(threads)
 db = App(name="db", help="Look at a database's tables, and bring them up to date.")
 app.command(db)
 new = App(name="new", help="Make something to begin with.")
 app.command(new)
 
 Plugins = Annotated[Choice, Parameter(name="*")]
+Target = Annotated[str, Parameter(name="app")]
 NO_CHOICE = Choice()
 
 
@@ -153,6 +156,106 @@ def hooks(target: Annotated[str, Parameter(name="app")], /, *, choice: Plugins =
     from pai.cli._load import load_agent
 
     print_hooks(load_agent(target), choice.plugins())
+
+
+@app.command
+def worker(
+    target: Target,
+    /,
+    *,
+    store: str | None = None,
+    engine: str | None = None,
+    choice: Plugins = NO_CHOICE,
+) -> None:
+    """
+    Work on runs, in this process and beside others, until SIGTERM.
+
+    It then hands the runs under way to other workers, which need not wait, and exits with 0.
+
+    Parameters
+    ----------
+    target
+        What create_pai() returned, a function that returns one, or an agent, as "module:attribute"
+        or a path that ends in ".py".
+    store
+        The store's URL, for an agent; else that of the configuration file.
+    engine
+        The engine, for an agent: "embedded", or the name of an installed one.
+    """
+    from pai.cli._load_app import load_app
+    from pai.cli._worker import run_worker
+
+    made = load_app(target, store=store, engine=engine, plugins=choice.plugins())
+    raise SystemExit(run_worker(made))
+
+
+@threads.default
+def list_of_threads(
+    target: Target,
+    /,
+    *,
+    agent: str | None = None,
+    identity: str | None = None,
+    store: str | None = None,
+    limit: int = 20,
+    after: str | None = None,
+) -> None:
+    """
+    List threads, the newest first: id, when it was last written, title.
+
+    Parameters
+    ----------
+    target
+        What create_pai() returned, or an agent, as "module:attribute" or a path that ends in ".py".
+    agent
+        The agent's key, where there are several.
+    identity
+        Whose threads, as JSON.
+    store
+        The store's URL, for an agent; else that of the configuration file.
+    limit
+        Threads a page.
+    after
+        The cursor of an earlier page.
+    """
+    from pai.cli._load_app import load_app
+    from pai.cli._threads import Of, list_threads
+
+    made = load_app(target, store=store, engine=None, plugins=())
+    list_threads(made, Of(agent, identity), limit=limit, after=after)
+
+
+@threads.command
+def show(
+    target: Target,
+    thread: str,
+    /,
+    *,
+    agent: str | None = None,
+    identity: str | None = None,
+    store: str | None = None,
+) -> None:
+    """
+    Print a thread: its messages and its runs.
+
+    Parameters
+    ----------
+    target
+        What create_pai() returned, or an agent, as "module:attribute" or a path that ends in ".py".
+    thread
+        The thread's id.
+    agent
+        The agent's key, where there are several.
+    identity
+        Whose thread, as JSON.
+    store
+        The store's URL, for an agent; else that of the configuration file.
+    """
+    from pai.cli._load_app import load_app
+    from pai.cli._threads import Of, show_thread
+
+    made = load_app(target, store=store, engine=None, plugins=())
+    show_thread(made, thread, Of(agent, identity))
 
 
 @plugins.default

@@ -14,7 +14,7 @@ from typing import Any
 from pai.definition import AgentDefinition
 from pai.errors import DefinitionError, Fault, PaiError
 
-__all__ = ("load_agent", "split_arguments")
+__all__ = ("load_agent", "load_fault", "load_module", "only_agent", "split_arguments")
 
 _ATTRIBUTE = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<attribute>[A-Za-z_]\w*)\Z")
 _FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<attribute>[A-Za-z_]\w*))?\Z", re.DOTALL)
@@ -47,38 +47,45 @@ def load_agent(target: str) -> AgentDefinition[Any]:
     Raises:
         DefinitionError: It can't be found, can't be imported, or is no agent.
     """
-    file = _FILE.match(target)
-    if file is not None:
-        module = _from_file(Path(file["path"]), target)
-        attribute = file["attribute"]
-    else:
-        match = _ATTRIBUTE.match(target)
-        if match is None:
-            raise _fault(target, "write 'module:attribute' or a path to a .py file")
-        if "" not in sys.path and str(Path.cwd()) not in sys.path:
-            sys.path.insert(0, str(Path.cwd()))
-        try:
-            module = importlib.import_module(match["module"])
-        except PaiError:
-            raise
-        except Exception as error:
-            raise _broken(target, error) from error
-        attribute = match["attribute"]
+    module, attribute = load_module(target)
     if attribute is None:
-        return _only_agent(module, target)
+        return only_agent(module, target)
     found = getattr(module, attribute, None)
     if not isinstance(found, AgentDefinition):
         kind = "has no such attribute" if found is None else f"is a {type(found).__name__}"
-        raise _fault(target, f"{attribute!r} {kind}, no agent that define_agent() returned")
+        raise load_fault(target, f"{attribute!r} {kind}, no agent that define_agent() returned")
     return found
+
+
+def load_module(target: str) -> tuple[ModuleType, str | None]:
+    """
+    The module that *target* names, and the attribute, where it names one.
+
+    Raises:
+        DefinitionError: It can't be found or imported.
+    """
+    file = _FILE.match(target)
+    if file is not None:
+        return _from_file(Path(file["path"]), target), file["attribute"]
+    match = _ATTRIBUTE.match(target)
+    if match is None:
+        raise load_fault(target, "write 'module:attribute' or a path to a .py file")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(match["module"]), match["attribute"]
+    except PaiError:
+        raise
+    except Exception as error:
+        raise _broken(target, error) from error
 
 
 def _from_file(path: Path, target: str) -> ModuleType:
     if not path.is_file():
-        raise _fault(target, "there is no such file")
+        raise load_fault(target, "there is no such file")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise _fault(target, "is no Python file")
+        raise load_fault(target, "is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     sys.path.insert(0, str(path.parent.resolve()))
@@ -91,7 +98,8 @@ def _from_file(path: Path, target: str) -> ModuleType:
     return module
 
 
-def _only_agent(module: ModuleType, target: str) -> AgentDefinition[Any]:
+def only_agent(module: ModuleType, target: str) -> AgentDefinition[Any]:
+    """The module's agent: the one called ``agent``, or the only one."""
     named = getattr(module, "agent", None)
     if isinstance(named, AgentDefinition):
         return named
@@ -99,18 +107,19 @@ def _only_agent(module: ModuleType, target: str) -> AgentDefinition[Any]:
     if len(found) == 1:
         return next(iter(found.values()))
     if not found:
-        raise _fault(target, "defines no agent: call define_agent() at its top level")
-    raise _fault(target, "defines several agents: write one of "
+        raise load_fault(target, "defines no agent: call define_agent() at its top level")
+    raise load_fault(target, "defines several agents: write one of "
                  + ", ".join(f"{target}:{name}" for name in found))  # fmt: skip
 
 
 def _broken(target: str, error: Exception) -> DefinitionError:
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-1]
-    return _fault(
+    return load_fault(
         target, f"{type(error).__name__}: {error} (in {last.filename}, line {last.lineno})"
     )
 
 
-def _fault(target: str, message: str) -> DefinitionError:
+def load_fault(target: str, message: str) -> DefinitionError:
+    """What to raise where *target* is not what it should be."""
     return DefinitionError([Fault(target, message)], subject="app")

@@ -13,7 +13,7 @@ import attrs
 
 from pai.contexts import Records
 from pai.definition import AgentDefinition
-from pai.errors import DefinitionError, Fault, InvalidInput, UnknownOptionError
+from pai.errors import DefinitionError, Fault, InvalidInput, StoreError, UnknownOptionError
 from pai.lifecycle import (
     Lifecycle,
     LoadedPlugins,
@@ -90,6 +90,28 @@ class Pai:
             on_error=on_runtime_error,
         )
         self._group: anyio.abc.TaskGroup | None = None
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The keys of the agents."""
+        return tuple(self._agents)
+
+    @property
+    def durable(self) -> bool:
+        """Whether the store outlives this process, and others can share it."""
+        return self._core.store.durable
+
+    def working(self, works: bool) -> Self:
+        """
+        Say anew whether runs are worked on here, whatever *work* said; before it is entered.
+
+        Raises:
+            StoreError: It is open already.
+        """
+        if self._core.is_open:
+            raise StoreError("the runtime is open: say before whether it works on runs")
+        self._core.works = works
+        return self
 
     async def __aenter__(self) -> Self:
         group = anyio.create_task_group()

@@ -15,9 +15,10 @@ import attrs
 import pytest
 
 from pai import MigrationNeeded, StoreError, ToolContext, create_pai, define_agent, tool
+from pai.cli._db import print_current, print_upgrade
 from pai.errors import DefinitionError
 from pai.protocol import ToolCallPart
-from pai.stores import store_versions, upgrade_store
+from pai.stores import open_store, store_versions, upgrade_store
 from pai.stores._sql import SqlStore, migrations, postgresql, tables
 from pai.stores._sql.sqlite import SqliteDatabase
 from pai.stores._sql.upgrade import upgrade_tables, versions
@@ -316,28 +317,46 @@ def pai(*words: str, cwd: Path) -> tuple[int, str]:
 
 def test_the_command_line(tmp_path: Path) -> None:
     """The URL stands in the command, or in the configuration file."""
-    assert pai("db", "current", cwd=tmp_path) == (
-        1, 'DefinitionError: pai: store: which one? Give its URL, or write store = "..." into pai.toml\n',
-    )  # fmt: skip
     (tmp_path / "pai.toml").write_text('store = "sqlite:///pai.db"\n')
-    code, text = pai("db", "current", cwd=tmp_path)
-    assert (code, "empty" in text) == (0, True)
-    assert not (tmp_path / "pai.db").exists()
     connection = sqlite3.connect(tmp_path / "pai.db")
     for name in ("sqlite", "rows"):
         connection.executescript((HERE / f"{name}.sql").read_text())
     connection.close()
     newest = tables.VERSION
-    if newest > 1:
-        code, text = pai("db", "current", cwd=tmp_path)
-        assert (code, f"version 1, and this pai needs {newest}" in text) == (1, True)
-        done = pai("db", "upgrade", "sqlite:///pai.db", cwd=tmp_path)
-        assert done == (0, f"upgraded from version 1 to {newest}\n")
-    assert pai("db", "upgrade", cwd=tmp_path) == (0, f"version {newest}: nothing to do\n")
-    code, text = pai("db", "current", "sqlite:///pai.db", cwd=tmp_path)
-    assert (code, text.startswith(f"version {newest}: ")) == (0, True)
+    code, text = pai("db", "current", cwd=tmp_path)
+    assert (code, f"version 1, and this pai needs {newest}" in text) == (1, True)
+    done = pai("db", "upgrade", "sqlite:///pai.db", cwd=tmp_path)
+    assert done == (0, f"upgraded from version 1 to {newest}\n")
+
+
+def test_what_the_commands_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DefinitionError, match="store: which one"):
+        print_current(None)
+    (tmp_path / "pai.toml").write_text('store = "sqlite:///pai.db"\n')
+    assert print_current(None) == 0
+    assert "empty" in capsys.readouterr().out
+    assert not (tmp_path / "pai.db").exists()
+    with pytest.raises(StoreError, match="is empty"):
+        print_upgrade(None)
+    anyio.run(made, "sqlite:///pai.db")
+    newest = tables.VERSION
+    print_upgrade(None)
+    assert print_current("sqlite:///pai.db") == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == f"version {newest}: nothing to do"
+    assert said[1].startswith(f"version {newest}: ")
     (tmp_path / "pai.toml").write_text("store = 1\n")
-    assert pai("db", "current", cwd=tmp_path)[0] == 1
+    with pytest.raises(DefinitionError, match="expected the URL"):
+        print_current(None)
+
+
+async def made(url: str) -> None:
+    store = open_store(url)
+    await store.open()
+    await store.close()
 
 
 @pytest.mark.parametrize("url", ["memory:", "pai.db", "s3cret", "sqlite://"])
