@@ -363,16 +363,16 @@ class Hooks:
         """
         See that a thread was deleted.
 
-        Called:     after the deletion is committed. Threads can be deleted once durable suspension is
-                    there; until then it is never called.
-        Order:      left to right, each on its own.
+        Called:     after ``thread.delete()`` has committed the deletion.
+        Order:      left to right, each on its own; together they have 10 s.
         Returns:    ignored.
         Raising:    is reported and changes nothing (R-32).
 
         Args:
             thread: What was deleted.
             state: Empty here.
-            records: This plugin's rows; those of the thread are gone.
+            records: This plugin's rows of no thread, in the thread's partition; those of the thread
+                are gone.
         """
 
     # ------------------------------------------------------------------ start-up

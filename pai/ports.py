@@ -22,6 +22,8 @@ import attrs
 from pai.protocol import ModelSettings
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pai.errors import Fault
     from pai.protocol import (
         Accepted,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
         Decision,
         Event,
         JobRecord,
+        Latest,
         Message,
         NewLabel,
         NewTitle,
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
         RunSource,
         StreamPart,
         SystemMessage,
+        ThreadChange,
         ThreadKey,
         ThreadRecord,
         ThreadSnapshot,
@@ -207,6 +211,10 @@ class Store(Protocol):
       :class:`~pai.errors.LeaseLost`, and nothing is written (R-4).
     * Events of a thread are numbered from 1 without a gap, in the order they were committed.
     * The partition is part of every key: a thread of another one does not exist (R-7).
+    * Metadata is changed by :data:`~pai.protocol.Merge`, within the transaction: of writers at the
+      same time, none loses what another wrote (A-META-5).
+    * A thread that was deleted and one that is made later under its key share nothing: whoever
+      held a run of the first can write nothing into the second (R-16).
     * What a finished method wrote survives the death of the process, if the store is ``durable``.
     * Nothing is held between two calls: no lock, no transaction, no connection of a caller.
 
@@ -378,6 +386,7 @@ class Store(Protocol):
 
         Raises:
             LeaseLost: The run is not ours any more.
+            InvalidInput: A change of metadata does not fit what is stored by now.
         """
 
     async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> Batch | None:
@@ -390,6 +399,32 @@ class Store(Protocol):
             The events, if it was; ``None`` if its worker has to do it, or it had ended.
         """
 
+    async def update(self, key: ThreadKey, agent: str, change: ThreadChange) -> Batch:
+        """
+        Change titles and metadata, whether a run is under way or not: one transaction.
+
+        Returns:
+            The events; of the run that is changed, else of the thread itself.
+
+        Raises:
+            ThreadNotFound: *agent* has no such thread, or the thread no such run or message.
+            InvalidInput: A change of metadata does not fit what is stored.
+        """
+
+    async def delete(self, key: ThreadKey, agent: str) -> ThreadRecord | None:
+        """
+        Delete a thread and every row of it, plugins' records included (R-16, R-42).
+
+        Returns:
+            The head that it had; ``None`` if *agent* has no such thread.
+        """
+
+    async def head(self, key: ThreadKey) -> ThreadRecord | None:
+        """The head of a thread, if there is such a thread."""
+
+    async def latest(self, key: ThreadKey) -> Latest:
+        """The newest run and message of a thread."""
+
     async def run(self, key: ThreadKey, run_id: str) -> RunRecord | None:
         """The run, if there is one of that id."""
 
@@ -399,8 +434,21 @@ class Store(Protocol):
     async def run_messages(self, key: ThreadKey, run_id: str) -> list[Message]:
         """The messages that a run wrote, oldest first."""
 
-    async def events(self, key: ThreadKey, after: int, limit: int = 500) -> list[Batch]:
-        """Batches with events numbered above *after*, oldest first, at most *limit* of them."""
+    async def events(
+        self, key: ThreadKey, after: int, limit: int = 500, *, born: datetime | None = None
+    ) -> list[Batch]:
+        """
+        Batches with events numbered above *after*, oldest first.
+
+        Args:
+            key: The thread.
+            after: The number of the last event that is known.
+            limit: At most so many batches.
+            born: Only of the thread that was made then; else it may be any of this key.
+
+        Raises:
+            ThreadNotFound: It was deleted.
+        """
 
     async def threads(
         self, partition: str, agent: str, limit: int, after: str | None

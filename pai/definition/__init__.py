@@ -29,7 +29,12 @@ from pai.definition._loop_options import (
     choice_names,
     option_faults,
 )
-from pai.definition._metadata import EMPTY_METADATA, MetadataPatch, MetadataSchemas
+from pai.definition._metadata import (
+    EMPTY_METADATA,
+    MetadataMerge,
+    MetadataPatch,
+    MetadataSchemas,
+)
 from pai.definition._outputs import Output, as_output, output_faults
 from pai.definition._repair import NOT_REPAIRED, NotRepaired, RepairToolInput, ToolRepair
 from pai.definition._request_options import RequestOptions
@@ -80,6 +85,7 @@ __all__ = (
     "LazyTools",
     "LoopOptions",
     "LoopState",
+    "MetadataMerge",
     "MetadataPatch",
     "MetadataSchemas",
     "ModelSelection",

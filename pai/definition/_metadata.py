@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import attrs
 
-from pai.errors import Fault
+from pai.errors import Fault, InvalidInput
 from pai.protocol import Metadata
-from pai.schema import JsonObject, check_metadata_class, compile_schema, initial, merge_patch
+from pai.schema import (
+    JsonObject,
+    Schema,
+    check_metadata_class,
+    compile_schema,
+    fitted,
+    initial,
+    merge_patch,
+    same_json,
+)
 
-__all__ = ("EMPTY_METADATA", "MetadataPatch", "MetadataSchemas", "metadata_faults")
+__all__ = (
+    "EMPTY_METADATA",
+    "MetadataMerge",
+    "MetadataPatch",
+    "MetadataSchemas",
+    "metadata_faults",
+)
 
 PrivateT = TypeVar("PrivateT")
 PublicT = TypeVar("PublicT")
@@ -39,21 +54,52 @@ class MetadataSchemas(Generic[PrivateT, PublicT]):
         """
         The bags after a sparse patch: merged, then checked whole, both or neither (A-META-5).
 
+        Keys that the schema of today refuses, and that the patch does not name, are left out
+        (A-META-10).
+
         Raises:
             InvalidInput: The result fits a schema no more.
         """
         private: Mapping[str, object] = bags.private
         public: Mapping[str, object] = bags.public
         if patch.private:
-            private = merge_patch(
-                compile_schema(self.private), _json(bags.private), patch.private,
-                at=f"{at}.private",
-            )  # fmt: skip
+            private = _merged(self.private, private, patch.private, f"{at}.private")
         if patch.public:
-            public = merge_patch(
-                compile_schema(self.public), _json(bags.public), patch.public, at=f"{at}.public"
-            )
+            public = _merged(self.public, public, patch.public, f"{at}.public")
         return Metadata(private, public)
+
+    def replaced(
+        self,
+        bags: Metadata,
+        private: Mapping[str, object] | None,
+        public: Mapping[str, object] | None,
+        *,
+        at: str,
+    ) -> Metadata:
+        """
+        The bags with those that are given in place of the old ones, checked in the same way.
+
+        Raises:
+            InvalidInput: What is given does not fit.
+        """
+        if private is not None:
+            private = merge_patch(compile_schema(self.private), {}, private, at=f"{at}.private")
+        if public is not None:
+            public = merge_patch(compile_schema(self.public), {}, public, at=f"{at}.public")
+        return Metadata(
+            bags.private if private is None else private, bags.public if public is None else public
+        )
+
+    def read(self, bags: Metadata) -> tuple[Metadata, tuple[Fault, ...], tuple[Fault, ...]]:
+        """
+        Stored bags as the schemas of today have them (A-META-10).
+
+        Returns:
+            The bags, and what did not fit in the private and in the public one: it is left out.
+        """
+        private, hidden = fitted(compile_schema(self.private), _json(bags.private))
+        public, shown = fitted(compile_schema(self.public), _json(bags.public))
+        return Metadata(private, public), hidden, shown
 
 
 @attrs.frozen(eq=False)
@@ -62,6 +108,60 @@ class MetadataPatch:
 
     private: Mapping[str, object] = attrs.field(factory=dict)
     public: Mapping[str, object] = attrs.field(factory=dict)
+
+
+class MetadataMerge:
+    """
+    A patch for bags that others may change until it is written: a :data:`pai.protocol.Merge`.
+
+    Args:
+        schemas: What the bags must fit.
+        base: What the writer knows of them.
+        patch: The patch.
+        at: How faults name them.
+
+    Attributes:
+        made: What the patch makes of *base*.
+
+    Raises:
+        InvalidInput: That does not fit.
+    """
+
+    __slots__ = ("_at", "_base", "_patch", "_schemas", "made")
+
+    def __init__(
+        self, schemas: MetadataSchemas[Any, Any], base: Metadata, patch: MetadataPatch, *, at: str
+    ) -> None:
+        self._schemas = schemas
+        self._base = base
+        self._patch = patch
+        self._at = at
+        self.made = schemas.patched(base, patch, at=at)
+
+    def __call__(self, stored: Metadata) -> Metadata:
+        # In nearly all cases nobody else has written, and the work is done already.
+        base = self._base
+        if stored is base or (
+            same_json(_json(stored.private), _json(base.private))
+            and same_json(_json(stored.public), _json(base.public))
+        ):
+            return self.made
+        return self._schemas.patched(stored, self._patch, at=self._at)
+
+
+def _merged(
+    cls: type[object], bag: Mapping[str, object], patch: Mapping[str, object], at: str
+) -> JsonObject:
+    schema: Schema[object] = compile_schema(cls)
+    stored = _json(bag)
+    try:
+        return merge_patch(schema, stored, patch, at=at)
+    except InvalidInput:
+        # It may be that of old that does not fit.
+        kept, misfits = fitted(schema, stored)
+        if not misfits:
+            raise
+    return merge_patch(schema, kept, patch, at=at)
 
 
 def _json(bag: Mapping[str, object]) -> JsonObject:

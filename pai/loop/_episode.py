@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
+import attrs
 
-from pai.contexts import RunContext, RunPatch
+from pai.contexts import RunContext, RunPatch, renew
 from pai.definition import (
     EMPTY_METADATA,
     AgentToolConfig,
@@ -21,7 +22,7 @@ from pai.definition import (
     RunOptions,
     Signal,
 )
-from pai.errors import PluginError
+from pai.errors import InvalidInput, PluginError
 from pai.loop._agent import BoundAgent
 from pai.loop._draft import Draft
 from pai.loop._end_jobs import end_jobs
@@ -29,11 +30,14 @@ from pai.loop._journal import Journal
 from pai.ports import ModelDriver
 from pai.protocol import (
     CallRecord,
+    Changed,
     Claimed,
     Commit,
     Committed,
     FinishReason,
+    Merge,
     Message,
+    Metadata,
     ToolSpec,
     Transport,
     Usage,
@@ -195,11 +199,15 @@ class Episode:
 
         Raises:
             LeaseLost: The run is not ours any more.
+            InvalidInput: Metadata that is held does not fit what others wrote meanwhile; nothing is
+                written, and it is held no more.
         """
         held = self.held
-        if held.events or held.run_metadata or held.thread_metadata or held.message_metadata:
+        own = change.events
+        merges = bool(held.run_metadata or held.thread_metadata or held.message_metadata)
+        if held.events or merges:
             self.held = Commit()
-            change.events = [*held.events, *change.events]
+            change.events = [*held.events, *own]
             change.run_metadata = held.run_metadata
             change.thread_metadata = held.thread_metadata
             change.message_metadata = held.message_metadata
@@ -212,7 +220,35 @@ class Episode:
         assembly = self.draft.assembly
         if assembly is not None and assembly.labels is not None:
             change.labelled = assembly.labels.written and change.message is not None
-        return await self.journal.commit(change)
+        jobs = change.jobs
+        try:
+            committed = await self.journal.commit(change)
+        except InvalidInput as error:
+            if change.end is None:
+                raise
+            # Whatever becomes of metadata, the run has to end.
+            self.report(error, {"run_id": self.claimed.run.id})
+            committed = await self.journal.commit(
+                attrs.evolve(
+                    change, events=own, jobs=jobs, run_metadata=None, thread_metadata=None,
+                    message_metadata={},
+                )
+            )  # fmt: skip
+        if committed.changed is not None:
+            self._show(committed.changed)
+        return committed
+
+    def _show(self, changed: Changed) -> None:
+        """Show in the contexts what a commit made of metadata, and what is held since."""
+        context, draft, held = self.context, self.draft, self.held
+        if changed.run is not None:
+            renew(context, metadata=_with(changed.run, held.run_metadata))
+        if changed.thread is not None:
+            bags = _with(changed.thread, held.thread_metadata)
+            renew(context, thread=attrs.evolve(context.thread, metadata=bags))
+        of_message = changed.messages.get(draft.id)
+        if of_message is not None:
+            draft.bags = _with(of_message, held.message_metadata.get(draft.id))
 
     async def flush(self) -> None:
         """Write what is held, if there is anything."""
@@ -237,3 +273,12 @@ class Episode:
             raise self.broken
         if self.signal.is_set():
             await anyio.lowlevel.checkpoint_if_cancelled()
+
+
+def _with(bags: Metadata, held: Merge | None) -> Metadata:
+    if held is None:
+        return bags
+    try:
+        return held(bags)
+    except InvalidInput:  # said when it is written
+        return bags

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pai.contexts import Records
+from pai.contexts import Records, renew
 from pai.definition import MetadataPatch, ToolDefinition
 from pai.errors import InvalidInput
 from pai.loop._aside import emit, write_data, write_progress
@@ -44,8 +44,18 @@ class HookHost:
     ) -> None:
         episode = self._episode
         episode.journal.check()
-        patch_metadata(episode, run, thread, message)
+        # What is held already is no part of this: it stays, whatever becomes of the patch.
         await episode.flush()
+        context, draft = episode.context, episode.draft
+        before = context.metadata, context.thread, draft.bags
+        patch_metadata(episode, run, thread, message)
+        try:
+            await episode.flush()
+        except InvalidInput:
+            # It fitted what was known here, and somebody else has written meanwhile.
+            renew(context, metadata=before[0], thread=before[1])
+            draft.bags = before[2]
+            raise
 
     @property
     def capabilities(self) -> Mapping[str, object]:

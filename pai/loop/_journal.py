@@ -9,7 +9,7 @@ from typing import Any, Final
 import anyio
 
 from pai.contexts import Records
-from pai.errors import LeaseLost
+from pai.errors import InvalidInput, LeaseLost
 from pai.loop._log import last_step, used_before
 from pai.ports import RecordScope, RunHold, Store
 from pai.protocol import Batch, Commit, Committed, Event, JobRecord, ThreadKey, Usage
@@ -54,7 +54,7 @@ class Journal:
         key: ThreadKey,
         run_id: str,
         fence: int,
-        publish: Callable[[ThreadKey, Batch], None],
+        publish: Callable[[Batch], None],
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
         begin: Callable[[ThreadKey, JobRecord], None] | None = None,
         job_lease: float = 0.0,
@@ -103,14 +103,14 @@ class Journal:
     async def _append(self, events: list[Event]) -> None:
         if not self._jobs and self._unlabelled is None:
             batch = await self._store.append(self.key, self.run_id, self.fence, events)
-            self._publish(self.key, batch)
+            self._publish(batch)
             return
         jobs, self._jobs = self._jobs, []
         unlabelled, self._unlabelled = self._unlabelled, None
         batch = await self._store.append(
             self.key, self.run_id, self.fence, events, jobs=jobs, unlabelled=unlabelled
         )
-        self._publish(self.key, batch)
+        self._publish(batch)
         self.begin(jobs)
 
     def leave(self, job: JobRecord) -> None:
@@ -207,18 +207,25 @@ class Journal:
                 self._done = anyio.Event()
             await self._done.wait()
         self.check()
-        if self._pending:
-            change.events = [*self._pending, *change.events]
-            self._pending = []
-        if self._jobs or self._unlabelled is not None:
-            change.jobs = (*self._jobs, *change.jobs)
-            change.unlabelled = self._unlabelled
+        pending, self._pending = self._pending, []
+        jobs, unlabelled = self._jobs, self._unlabelled
+        if pending:
+            change.events = [*pending, *change.events]
+        if jobs or unlabelled is not None:
+            change.jobs = (*jobs, *change.jobs)
+            change.unlabelled = unlabelled
             self._jobs, self._unlabelled = [], None
-        committed = await self._store.commit(self.key, self.run_id, self.fence, change)
+        try:
+            committed = await self._store.commit(self.key, self.run_id, self.fence, change)
+        except InvalidInput:
+            # Nothing of it was written, and what was put before goes with the next.
+            self._pending = [*pending, *self._pending]
+            self._jobs, self._unlabelled = [*jobs, *self._jobs], unlabelled or self._unlabelled
+            raise
         if change.end is not None or change.suspend is not None:
             self.more = committed.more
             self.close()
-        self._publish(self.key, committed.batch)
+        self._publish(committed.batch)
         if committed.jobs:
             # Observers of the end are told by this worker itself.
             self.begin([job for job in committed.jobs if job.kind != "settled"])

@@ -7,11 +7,11 @@ from typing import Any
 import attrs
 
 from pai.contexts import RunPatch, StepPatch, renew
-from pai.definition import EMPTY_METADATA, MetadataPatch, MetadataSchemas
+from pai.definition import EMPTY_METADATA, MetadataMerge, MetadataPatch, MetadataSchemas
 from pai.errors import Fault, InvalidInput
 from pai.loop._draft import Draft
 from pai.loop._episode import Episode
-from pai.protocol import MessageMetadata, Metadata, ThreadUpdated
+from pai.protocol import Merge, MessageMetadata, Metadata, ThreadUpdated
 
 __all__ = ("apply_patch", "new_draft", "patch_metadata")
 
@@ -58,39 +58,63 @@ def patch_metadata(
     """
     Patch metadata: contexts show it from now on, and the next commit takes it along.
 
+    There it is merged once more, into what is stored by then: others may write at the same time.
+
     Raises:
         InvalidInput: A result fits its schema no more; nothing is changed.
     """
     definition, context, draft = episode.agent.definition, episode.context, episode.draft
-    head = context.thread
+    head, held = context.thread, episode.held
     # All are checked before anything changes.
-    run_bags = _patched(definition.run_metadata, context.metadata, run, "run_metadata")
-    thread_bags = _patched(definition.thread_metadata, head.metadata, thread, "thread_metadata")
-    message_bags = _patched(definition.message_metadata, draft.bags, message, "message_metadata")
-    held = episode.held
-    if run_bags is not None:
-        held.run_metadata = run_bags
-        renew(context, metadata=run_bags)
-    if thread_bags is not None:
-        held.thread_metadata = thread_bags
-        held.events.append(ThreadUpdated(metadata=thread_bags.shown()))
-        renew(context, thread=attrs.evolve(head, metadata=thread_bags))
-    if message_bags is not None:
-        draft.bags = message_bags
+    run_merge = _merge(definition.run_metadata, context.metadata, run, "run_metadata")
+    thread_merge = _merge(definition.thread_metadata, head.metadata, thread, "thread_metadata")
+    message_merge = _merge(definition.message_metadata, draft.bags, message, "message_metadata")
+    if run_merge is not None and run is not None:
+        merge, bags = run_merge
+        held.run_metadata = _joined(held.run_metadata, merge)
+        renew(context, metadata=bags)
+        if run.public:
+            _updated(episode).run_metadata = bags.shown()
+    if thread_merge is not None and thread is not None:
+        merge, bags = thread_merge
+        held.thread_metadata = _joined(held.thread_metadata, merge)
+        renew(context, thread=attrs.evolve(head, metadata=bags))
+        if thread.public:
+            _updated(episode).metadata = bags.shown()
+    if message_merge is not None and message is not None:
+        merge, bags = message_merge
+        draft.bags = bags
         if draft.message is not None:
-            held.message_metadata[draft.id] = message_bags
-        if draft.begun:
-            held.events.append(MessageMetadata(draft.id, message_bags.shown()))
+            held.message_metadata[draft.id] = _joined(held.message_metadata.get(draft.id), merge)
+        if draft.begun and message.public:
+            held.events.append(MessageMetadata(draft.id, bags.shown()))
 
 
-def _patched(
+def _updated(episode: Episode) -> ThreadUpdated:
+    """The event that tells of the thread and the run: one for all patches of a commit."""
+    events = episode.held.events
+    for event in events:
+        if isinstance(event, ThreadUpdated):
+            return event
+    event = ThreadUpdated()
+    events.append(event)
+    return event
+
+
+def _merge(
     schemas: MetadataSchemas[Any, Any] | None,
     bags: Metadata,
     patch: MetadataPatch | None,
     at: str,
-) -> Metadata | None:
+) -> tuple[MetadataMerge, Metadata] | None:
+    """How the patch is merged, and what it makes of the bags that are known here."""
     if patch is None or not (patch.private or patch.public):
         return None
     if schemas is None:
         raise InvalidInput([Fault(at, "the agent declares no schemas for it")], subject="metadata")
-    return schemas.patched(bags, patch, at=at)
+    merge = MetadataMerge(schemas, bags, patch, at=at)
+    return merge, merge.made
+
+
+def _joined(first: Merge | None, then: Merge) -> Merge:
+    return then if first is None else lambda bags: then(first(bags))

@@ -320,13 +320,22 @@ class RunFinished(EventBase):
 
 @attrs.define
 class ThreadUpdated(EventBase):
-    """The thread's title or public metadata changed; only what changed is set."""
+    """
+    The thread's title or public metadata changed, or that of a run; only what changed is set.
+
+    Args:
+        title: The new title.
+        title_source: Who gave it.
+        metadata: The thread's whole public metadata.
+        run_metadata: The whole public metadata of the run of this event.
+    """
 
     type: ClassVar[Literal["thread-updated"]] = "thread-updated"
 
     title: str | None = None
     title_source: str | None = None
     metadata: JsonObject | None = None
+    run_metadata: JsonObject | None = None
 
 
 Event = (

@@ -190,6 +190,9 @@ class _Fold:
         }
         if self._thread is not None and changes:
             self._thread = attrs.evolve(self._thread, **changes)
+        run = self._runs.get(event.run_id)
+        if run is not None and event.run_metadata is not None:
+            self._runs[run.id] = attrs.evolve(run, metadata=event.run_metadata)
 
     # ------------------------------------------------------------------ messages
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Literal, NamedTuple
 
@@ -21,18 +22,29 @@ __all__ = (
     "Accepted",
     "Answered",
     "CallRecord",
+    "Changed",
     "Claimed",
     "Commit",
     "Committed",
+    "Latest",
+    "Merge",
     "RunEnd",
     "RunRecord",
     "RunSource",
     "Suspension",
+    "ThreadChange",
     "ThreadKey",
     "ThreadRecord",
     "ThreadSnapshot",
     "TitleMark",
 )
+
+Merge = Callable[[Metadata], Metadata]
+"""
+Makes the new bags from those that are stored, within the transaction that writes them: whoever
+patches at the same time, no patch is lost (A-META-5). It is quick, touches nothing else, and raises
+:class:`~pai.errors.InvalidInput` where the result does not fit: then nothing is written.
+"""
 
 
 class ThreadKey(NamedTuple):
@@ -52,7 +64,11 @@ class TitleMark(NamedTuple):
 
 @attrs.define(eq=False)
 class ThreadRecord:
-    """The head of a thread."""
+    """
+    The head of a thread.
+
+    By *created_at* it is told from one of the same key that was deleted before (R-16).
+    """
 
     key: ThreadKey
     agent: str
@@ -194,31 +210,79 @@ class Commit:
 
     Args:
         events: They go into the log, in order.
-        message: A new message of the thread; one whose id is there already takes its place.
+        message: A new message of the thread; one whose id is there already takes its place, and
+            keeps its metadata.
         calls: Rows of tool calls, new or changed.
-        run_metadata: The run's whole new metadata.
-        thread_metadata: The thread's whole new metadata.
-        message_metadata: Whole new metadata of messages, by message id.
+        run_metadata: Changes the run's metadata.
+        thread_metadata: Changes the thread's metadata.
+        message_metadata: Changes the metadata of messages, by message id.
         end: The run settles with this commit.
         suspend: The run stops with this commit, to wait for answers.
         patch: What ``prepare_run`` decided; see :class:`RunRecord`.
         jobs: Side jobs that it leaves. One whose id is there already is not written again.
         unlabelled: A message that is void: its label jobs and labels go first.
         labelled: The message may have labels that came before it.
+
+    Where *events* show metadata that this changes, the store puts in what became of it; and into
+    the terminal event what the run's metadata is by then.
     """
 
     events: list[Event] = attrs.field(factory=list)
     message: Message | None = None
     calls: tuple[CallRecord, ...] = ()
-    run_metadata: Metadata | None = None
-    thread_metadata: Metadata | None = None
-    message_metadata: dict[str, Metadata] = attrs.field(factory=dict)
+    run_metadata: Merge | None = None
+    thread_metadata: Merge | None = None
+    message_metadata: dict[str, Merge] = attrs.field(factory=dict)
     end: RunEnd | None = None
     suspend: Suspension | None = None
     patch: JsonObject | None = None
     jobs: tuple[JobRecord, ...] = ()
     unlabelled: str | None = None
     labelled: bool = False
+
+
+class Changed(NamedTuple):
+    """What became of metadata: that of the run, of the thread, and of messages by their ids."""
+
+    run: Metadata | None
+    thread: Metadata | None
+    messages: dict[str, Metadata]
+
+
+@attrs.frozen(eq=False)
+class ThreadChange:
+    """
+    What is written into a thread beside its runs, all or nothing.
+
+    The store tells of it in the log: titles as they are given, and public metadata that became
+    another.
+
+    Args:
+        title: The new title.
+        title_source: Who gave it: ``manual`` for a rename (A-TITLE-3).
+        thread_metadata: Changes the thread's metadata.
+        run_id: The run that *run_metadata* is for.
+        run_metadata: Changes that run's metadata.
+        message_metadata: Changes the metadata of messages, by message id.
+    """
+
+    title: str | None = None
+    title_source: str | None = None
+    thread_metadata: Merge | None = None
+    run_id: str | None = None
+    run_metadata: Merge | None = None
+    message_metadata: dict[str, Merge] = attrs.field(factory=dict)
+
+
+class Latest(NamedTuple):
+    """
+    The newest run of a thread, and the last of its messages, run by run; both by id.
+
+    ``None`` where there is none.
+    """
+
+    run_id: str | None
+    message_id: str | None
 
 
 @attrs.frozen(eq=False)
@@ -259,6 +323,7 @@ class Accepted:
         known: The same request was accepted before.
         active: The run that it waits behind, if there is one.
         superseded: The events of a suspended run's end that made place for it.
+        born: When the thread was made; ``None`` where the run was known.
     """
 
     run: RunRecord
@@ -267,6 +332,7 @@ class Accepted:
     known: bool = False
     active: str | None = None
     superseded: Batch | None = None
+    born: datetime | None = None
 
 
 @attrs.frozen(eq=False)
@@ -294,12 +360,14 @@ class Committed:
             suspended; only told when the run settled or suspended.
         cancel: Somebody asked to cancel the run, and why.
         jobs: Those of its side jobs that were written.
+        changed: What became of metadata; ``None`` where the commit changed none.
     """
 
     batch: Batch
     more: bool = False
     cancel: str | None = None
     jobs: tuple[JobRecord, ...] = ()
+    changed: Changed | None = None
 
 
 @attrs.frozen(eq=False)

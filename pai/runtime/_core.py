@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import anyio
 import anyio.abc
 
-from pai.errors import LeaseLost, StoreError
+from pai.errors import LeaseLost, StoreError, ThreadNotFound
 from pai.loop import BoundAgent, Episode, Journal, one_run
 from pai.models import resolve_model
 from pai.ports import Engine, Store, TransactionalStore
@@ -27,7 +27,9 @@ from pai.protocol import (
     JobRecord,
     RunRecord,
     RunStarted,
+    ThreadChange,
     ThreadKey,
+    ThreadRecord,
     new_id,
 )
 from pai.runtime._hub import Hub
@@ -198,9 +200,32 @@ class Core:
     def hub(self, key: ThreadKey) -> Hub:
         """The thread's hub, for whoever watches or writes it: it lives as long as one does."""
         hub = self._hubs.get(key)
-        if hub is None:
+        if hub is None or hub.ended:
             hub = self._hubs[key] = Hub(self.store, key)
         return hub
+
+    def bound(self, hub: Hub, key: ThreadKey, born: datetime, agent: str) -> Hub:
+        """
+        The hub of the thread that was made then.
+
+        Args:
+            hub: What :meth:`hub` gave before the store said which thread it is.
+            key: The thread's key.
+            born: When it was made.
+            agent: Whose it is.
+        """
+        if hub.bind(born, agent):
+            return hub
+        # It stands for a thread of this key that was deleted, elsewhere perhaps.
+        hub.end()
+        now = self._hubs.get(key)
+        if now is not None and now is not hub and now.bind(born, agent):
+            return now
+        fresh = Hub(self.store, key)
+        fresh.bind(born, agent)
+        if now is None or now is hub:
+            self._hubs[key] = fresh
+        return fresh
 
     def publish(self, key: ThreadKey, batch: Batch) -> None:
         """Hand a committed batch to the thread's watchers, if there are any."""
@@ -222,14 +247,14 @@ class Core:
             return None
         return self.owner, self.lease
 
-    def begin(self, key: ThreadKey, accepted: Accepted) -> None:
+    def begin(self, key: ThreadKey, hub: Hub, accepted: Accepted) -> None:
         """Tell watchers of an accepted run, and see that it is worked on."""
         if accepted.superseded is not None:
-            self.publish(key, accepted.superseded)
+            hub.publish(accepted.superseded)
         if accepted.batch is not None:
-            self.publish(key, accepted.batch)
+            hub.publish(accepted.batch)
         if accepted.claimed is not None:
-            self.publish(key, accepted.claimed.batch)
+            hub.publish(accepted.claimed.batch)
             self.drain_soon(key, accepted.claimed)
         elif not self.engine.transactional:  # else it was woken in the transaction
             self.engine.wake(key)
@@ -268,9 +293,20 @@ class Core:
             while self.is_open:
                 self._draining[key] = False
                 if claimed is None:
-                    claimed = await self._claim(key)
+                    claimed = await self.store.claim(
+                        key, self.owner, self.lease, self.started(key), self._takes
+                    )
+                    if self._left:
+                        self._tell_left()
                 if claimed is not None:
-                    more = await self._work_on(key, claimed)
+                    head = claimed.thread
+                    found = self.bound(hub, key, head.created_at, head.agent)
+                    if found is not hub:
+                        hub.leave()
+                        hub = found
+                        hub.writers += 1
+                    hub.publish(claimed.batch)
+                    more = await self._work_on(key, hub, claimed)
                     claimed = None
                     if more:
                         continue
@@ -286,16 +322,6 @@ class Core:
             if not self._draining and self._idle is not None:
                 self._idle.set()
                 self._idle = None
-
-    async def _claim(self, key: ThreadKey) -> Claimed | None:
-        claimed = await self.store.claim(
-            key, self.owner, self.lease, self.started(key), self._takes
-        )
-        if self._left:
-            self._tell_left()
-        if claimed is not None:
-            self.publish(key, claimed.batch)
-        return claimed
 
     def _takes(self, run: RunRecord) -> bool:
         """
@@ -332,24 +358,24 @@ class Core:
             self.report(self._left[run_id], {"run_id": run_id})
         self._left.clear()
 
-    async def _work_on(self, key: ThreadKey, claimed: Claimed) -> bool:
+    async def _work_on(self, key: ThreadKey, hub: Hub, claimed: Claimed) -> bool:
         """Work on one run; whether another one waits."""
         if self._room is None:
-            return await self._one(key, claimed)
+            return await self._one(key, hub, claimed)
         async with self._room:
-            return await self._one(key, claimed)
+            return await self._one(key, hub, claimed)
 
-    async def _one(self, key: ThreadKey, claimed: Claimed) -> bool:
+    async def _one(self, key: ThreadKey, hub: Hub, claimed: Claimed) -> bool:
         run = claimed.run
         if self._group is None:  # it was on its way when the runtime was closed
-            await self._hand_back(key, claimed)
+            await self._hand_back(key, hub, claimed)
             return False
         journal = Journal(
             self.store,
             key,
             run.id,
             claimed.fence,
-            self.publish,
+            hub.publish,
             self.spawn,
             self._begin_job,
             self._side.lease,
@@ -368,7 +394,7 @@ class Core:
                 # Nothing polls a store that no other process can write.
                 self.spawn(partial(self._wake_at, key, episode.expires_at))
             if job.scope.cancelled_caught and not self.is_open:
-                await self._hand_back(key, claimed)
+                await self._hand_back(key, hub, claimed)
         except LeaseLost:
             _log.warning("lease lost run_id=%s thread_id=%s", run.id, key.thread_id)
         finally:
@@ -380,11 +406,11 @@ class Core:
         await anyio.sleep(max((when - datetime.now(UTC)).total_seconds(), 0.0))
         self.engine.wake(key)
 
-    async def _hand_back(self, key: ThreadKey, claimed: Claimed) -> None:
+    async def _hand_back(self, key: ThreadKey, hub: Hub, claimed: Claimed) -> None:
         """Let whoever looks next go on with the run, without waiting for the lease."""
         if self.store.durable:
             with anyio.CancelScope(shield=True):
-                self.publish(key, await self.store.release(key, claimed.run.id, claimed.fence))
+                hub.publish(await self.store.release(key, claimed.run.id, claimed.fence))
 
     def _begin_job(self, key: ThreadKey, side: JobRecord) -> None:
         """Work on a side job that a run of this process has left."""
@@ -413,11 +439,52 @@ class Core:
         if key in self._draining:
             # It may be claimed for here and not have begun: then it is told when it does.
             self._wishes[key, run_id] = reason
+        hub = self.hub(key)
         batch = await self.store.cancel(key, run_id, reason)
         if batch is not None:
-            self.publish(key, batch)
+            hub.publish(batch)
             if not self.engine.transactional:
                 self.engine.wake(key)  # those that waited behind it may begin
+
+    async def update(self, key: ThreadKey, agent: str, change: ThreadChange) -> None:
+        """
+        Change titles or metadata, and tell watchers.
+
+        Raises:
+            ThreadNotFound: The agent has no such thread, or the thread no such run or message.
+            InvalidInput: A change of metadata does not fit what is stored.
+        """
+        self._must_be_open()
+        hub = self.hub(key)
+        hub.publish(await self.store.update(key, agent, change))
+
+    async def delete(self, key: ThreadKey, agent: str) -> ThreadRecord:
+        """
+        Delete a thread, stop what is worked on here of it, and tell its watchers.
+
+        Returns:
+            The head that it had.
+
+        Raises:
+            ThreadNotFound: The agent has no such thread.
+        """
+        self._must_be_open()
+        hub = self.hub(key)
+        head = await self.store.delete(key, agent)
+        if head is None:
+            raise ThreadNotFound(key.thread_id)
+        for (at, _), job in list(self._jobs.items()):
+            if at == key and job.claimed.thread.created_at == head.created_at:
+                self._stop(job, "deleted")
+        if hub.bind(head.created_at, head.agent):
+            hub.end()
+            if self._hubs.get(key) is hub:
+                del self._hubs[key]
+        return head
+
+    def _must_be_open(self) -> None:
+        if not self.is_open:
+            raise StoreError("the runtime is not open: use it in `async with create_pai(...)`")
 
     # ------------------------------------------------------------------ background
 

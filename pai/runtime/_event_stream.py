@@ -27,14 +27,20 @@ class EventStream:
         after: Only events numbered above this.
         run_id: Only this run's, up to where it rests; ``None``: all of the thread, without an end.
         rests: See :data:`Rests`; needed with *run_id*.
+        agent: Only if the thread is this agent's; ``None``: that is known.
     """
 
     __slots__ = ("_after", "_ended", "_episode", "_events", "_rests", "_run_id", "_watcher")
 
     def __init__(
-        self, hub: Hub, after: int, run_id: str | None = None, rests: Rests | None = None
+        self,
+        hub: Hub,
+        after: int,
+        run_id: str | None = None,
+        rests: Rests | None = None,
+        agent: str | None = None,
     ) -> None:
-        self._watcher: Final = Watcher(hub, after)
+        self._watcher: Final = Watcher(hub, after, agent)
         self._after: Final = after
         self._run_id: Final = run_id
         self._rests: Final = rests

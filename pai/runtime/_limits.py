@@ -7,7 +7,7 @@ import attrs
 from pai.errors import Fault
 from pai.protocol import DataPart, FilePart, MessagePart, TextPart
 
-__all__ = ("Limits", "message_faults")
+__all__ = ("Limits", "message_faults", "text_faults")
 
 
 @attrs.frozen(kw_only=True)
@@ -20,12 +20,14 @@ class Limits:
         parts: Parts of a message.
         file_bytes: Characters of a file's base64 content.
         client_data_depth: How deep client data may nest.
+        title_length: Characters of a title.
     """
 
     text_length: int = 1_000_000
     parts: int = 100
     file_bytes: int = 20_000_000
     client_data_depth: int = 32
+    title_length: int = 200
 
 
 def message_faults(parts: tuple[MessagePart, ...], limits: Limits) -> list[Fault]:
@@ -38,13 +40,7 @@ def message_faults(parts: tuple[MessagePart, ...], limits: Limits) -> list[Fault
     for index, part in enumerate(parts):
         at = f"content[{index}]"
         if isinstance(part, TextPart):
-            if len(part.text) > limits.text_length:
-                faults.append(
-                    Fault(at, f"has {len(part.text)} characters; at most {limits.text_length}"
-                          " are taken")
-                )  # fmt: skip
-            elif not _encodable(part.text):
-                faults.append(Fault(at, "has a lone surrogate: it is no text"))
+            faults += text_faults(part.text, at, limits.text_length)
         elif isinstance(part, FilePart):
             if (part.url is None) == (part.data is None):
                 faults.append(Fault(at, "a file has either url or data"))
@@ -56,6 +52,13 @@ def message_faults(parts: tuple[MessagePart, ...], limits: Limits) -> list[Fault
         elif not isinstance(part, DataPart):
             faults.append(Fault(at, "a user's message has text, files and data"))
     return faults
+
+
+def text_faults(text: str, at: str, most: int) -> list[Fault]:
+    """What is wrong with a text from outside."""
+    if len(text) > most:
+        return [Fault(at, f"has {len(text)} characters; at most {most} are taken")]
+    return [] if _encodable(text) else [Fault(at, "has a lone surrogate: it is no text")]
 
 
 def _encodable(text: str) -> bool:

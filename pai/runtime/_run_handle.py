@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 from pai.definition import ClientTool, RunOptions
 from pai.errors import Fault, StoreError, ThreadNotFound, UnknownOptionError
-from pai.protocol import Event, MessageView, RunFinished, RunSuspended, message_view
+from pai.protocol import (
+    Event,
+    MessageView,
+    RunFinished,
+    RunSuspended,
+    ThreadChange,
+    message_view,
+)
 from pai.runtime._answers import GivenAnswer, decisions
+from pai.runtime._edit import change_of
 from pai.runtime._event_stream import EventStream, TextStream
-from pai.runtime._hub import Watcher
+from pai.runtime._hub import Hub, Watcher
 from pai.runtime._output import OutputStream, loaded_output, output_of
 from pai.runtime._result import RunResult
 from pai.schema import JsonObject, JsonValue
@@ -32,7 +40,9 @@ class RunHandle:
         thread_id: Its thread.
     """
 
-    def __init__(self, accepting: Accepting, run_id: str, first: int) -> None:
+    def __init__(
+        self, accepting: Accepting, run_id: str, first: int, hub: Hub | None = None
+    ) -> None:
         self._accepting: Final = accepting
         self._core: Final = accepting.core
         self._key: Final = accepting.key
@@ -40,7 +50,7 @@ class RunHandle:
         # Where the text of its present episode begins, for a handle that has resumed it.
         self._resumed = self._before
         # What this process hands on from here is kept for this handle.
-        self._hub: Final = accepting.core.hub(accepting.key)
+        self._hub: Final = hub or accepting.core.hub(accepting.key)
         self.id: Final = run_id
         self.thread_id: Final = accepting.key.thread_id
 
@@ -48,7 +58,9 @@ class RunHandle:
         """
         The run's events, from its first; it ends when the run has settled, or waits for answers.
 
-        A suspension that was answered since does not end it.
+        A suspension that was answered since does not end it. It raises
+        :class:`~pai.errors.ThreadNotFound` when the thread is deleted, as do :meth:`text` and
+        :meth:`result`.
 
         Args:
             after: Only events numbered above this; 0 is the beginning.
@@ -61,7 +73,9 @@ class RunHandle:
         if episode is None and self._core.works_on(self._key, self.id):
             return False
         record = await self._core.store.run(self._key, self.id)
-        if record is None or record.status in _SETTLED:
+        if record is None:
+            raise ThreadNotFound(self.thread_id)
+        if record.status in _SETTLED:
             # One that has settled since is told of by its last event.
             return episode is None
         return record.status == "suspended" and episode in (None, record.episode)
@@ -89,6 +103,9 @@ class RunHandle:
         Wait for the end, or for the next suspension.
 
         It never raises for a run that failed: see ``raise_for_status()``.
+
+        Raises:
+            ThreadNotFound: The thread was deleted.
         """
         watcher = Watcher(self._hub, self._before)
         while True:
@@ -169,6 +186,33 @@ class RunHandle:
         if answered.batch is not None:
             self._resumed = answered.batch.first - 1
             core.answered(key, answered.batch)
+
+    async def update_metadata(
+        self,
+        private: Mapping[str, object] | None = None,
+        public: Mapping[str, object] | None = None,
+        replace: bool = False,
+    ) -> None:
+        """
+        Set keys of the run's metadata, whether it waits, is under way or has ended.
+
+        They are merged into what is stored at that moment, checked whole, both bags or neither
+        (A-META-5).
+
+        Args:
+            private: Keys to set in the private bag.
+            public: Keys to set in the public bag.
+            replace: A bag that is given becomes just this, in place of the old one.
+
+        Raises:
+            InvalidInput: The result does not fit its schema; nothing was written.
+            ThreadNotFound: The thread was deleted.
+        """
+        agent = self._accepting.agent
+        schemas = agent.definition.run_metadata
+        merge = change_of(schemas, private, public, replace=replace, at="run_metadata")
+        change = ThreadChange(run_id=self.id, run_metadata=merge)
+        await self._core.update(self._key, agent.key, change)
 
     async def cancel(self, reason: str = "cancelled") -> None:
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -218,7 +219,8 @@ class SideJobs:
             if agent is None:
                 await store.postpone_job(key, job.id, job.attempt, _STRANGER)
                 return None
-            journal = Journal(store, key, job.run_id, 0, self._publish, self._spawn)
+            publish = partial(self._publish, key)
+            journal = Journal(store, key, job.run_id, 0, publish, self._spawn)
             episode = reopened(
                 agent, source, journal, self._report, resolve_model, self._tool_limiter
             )

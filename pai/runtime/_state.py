@@ -48,8 +48,15 @@ async def thread_state(store: Store, snapshot: ThreadSnapshot) -> ThreadState:
     if not begun:
         return state
     events = await last_step(store, thread.key, snapshot.cursor, begun[0])
-    # What of it is committed makes the same message at the same place once more.
-    return attrs.evolve(fold(attrs.evolve(state, cursor=0), events), cursor=state.cursor)
+    folded = fold(attrs.evolve(state, cursor=0), events)
+    # Only the step is taken: what is committed of it makes the same message at the same place once
+    # more, and metadata may have changed since its events.
+    stored = {message.id: message.metadata for message in state.messages}
+    messages = [
+        attrs.evolve(message, metadata=stored.get(message.id, message.metadata))
+        for message in folded.messages
+    ]
+    return attrs.evolve(state, messages=tuple(messages), open_step=folded.open_step)
 
 
 def _run_view(run: RunRecord) -> RunView:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 from pai.definition import ClientTool, RunOptions
 from pai.errors import Fault, InvalidInput, ThreadNotFound, UnknownOptionError
 from pai.loop import BoundAgent
-from pai.protocol import Event, Message, ThreadKey, ThreadState, new_id
+from pai.protocol import Event, Message, ThreadChange, ThreadKey, ThreadState, new_id
 from pai.runtime._accepting import Accepting, Asked, Content, WhenBusy, WhenPending
+from pai.runtime._edit import change_of, delete, rename
 from pai.runtime._event_stream import EventStream
 from pai.runtime._limits import Limits
 from pai.runtime._run_handle import RunHandle
@@ -158,12 +159,13 @@ class ThreadHandle:
         after: str | None = None,
     ) -> RunHandle:
         core, key = self._core, self._key
+        hub = core.hub(key)
         accepted = await self._accepting.accept(asked, run_id, message, respond, after)
-        if accepted.batch is None:
+        if accepted.batch is None or accepted.born is None:
             return RunHandle(self._accepting, accepted.run.id, 1)
-        # The handle holds the hub before anything is published into it.
-        handle = RunHandle(self._accepting, run_id, accepted.batch.first)
-        core.begin(key, accepted)
+        hub = core.bound(hub, key, accepted.born, self._agent.key)
+        handle = RunHandle(self._accepting, run_id, accepted.batch.first, hub)
+        core.begin(key, hub, accepted)
         if asked.when_busy == "interrupt" and accepted.active is not None:
             await core.cancel(key, accepted.active, "interrupted")
         return handle
@@ -179,6 +181,63 @@ class ThreadHandle:
         if record is None or record.agent != self._agent.key:
             raise ThreadNotFound(self.id)
         return RunHandle(self._accepting, run_id, 1)
+
+    # ------------------------------------------------------------------ beside the runs
+
+    async def rename(self, title: str) -> None:
+        """
+        Give the thread a title; its source is ``manual`` (A-TITLE-3).
+
+        A run under way goes on with the title that it began with.
+
+        Args:
+            title: At most :attr:`Limits.title_length` characters.
+
+        Raises:
+            InvalidInput: The title does not fit; nothing was written.
+            PluginError: A ``transform_aside`` raised; nothing was written.
+            ThreadNotFound: There is no such thread.
+        """
+        await rename(self._core, self._agent, self._key, title, self._accepting.limits)
+
+    async def update_metadata(
+        self,
+        private: Mapping[str, object] | None = None,
+        public: Mapping[str, object] | None = None,
+        replace: bool = False,
+    ) -> None:
+        """
+        Set keys of the thread's metadata.
+
+        They are merged into what is stored at that moment, checked whole, both bags or neither
+        (A-META-5).
+
+        Args:
+            private: Keys to set in the private bag.
+            public: Keys to set in the public bag.
+            replace: A bag that is given becomes just this, in place of the old one.
+
+        Raises:
+            InvalidInput: The result does not fit its schema; nothing was written.
+            ThreadNotFound: There is no such thread.
+        """
+        schemas = self._agent.definition.thread_metadata
+        merge = change_of(schemas, private, public, replace=replace, at="thread_metadata")
+        change = ThreadChange(thread_metadata=merge)
+        await self._core.update(self._key, self._agent.key, change)
+
+    async def delete(self) -> None:
+        """
+        Delete the thread and every row of it, plugins' records included (R-16, R-42).
+
+        A run under way is stopped and writes nothing more; those that wait vanish. Whoever watches
+        the thread or a run of it is told by :class:`~pai.errors.ThreadNotFound`. A later send under
+        the same id makes a new thread, which shares nothing with this one.
+
+        Raises:
+            ThreadNotFound: There is no such thread: it may have been deleted before.
+        """
+        await delete(self._core, self._agent, self._key)
 
     # ------------------------------------------------------------------ look and watch
 
@@ -198,10 +257,13 @@ class ThreadHandle:
         """
         The thread's events; it never ends by itself.
 
+        It raises :class:`~pai.errors.ThreadNotFound` when the thread is deleted, and where it is
+        another agent's; before the first send it waits.
+
         Args:
             after: Only events numbered above this: a state's ``cursor``, or 0 for all.
         """
-        return EventStream(self._core.hub(self._key), after)
+        return EventStream(self._core.hub(self._key), after, agent=self._agent.key)
 
 
 def _refuse(unknown: Mapping[str, object], subject: str) -> None:

@@ -17,8 +17,9 @@ from ._json import (
     digest,
     dump_json,
     parse_json,
+    same_json,
 )
-from ._metadata import check_metadata_class, initial, merge_patch, parse_stable
+from ._metadata import check_metadata_class, fitted, initial, merge_patch, parse_stable
 from ._schema import Schema, ValueSchema, compile_schema
 from ._unset import UNSET, Unset
 
@@ -47,11 +48,13 @@ __all__ = (
     "converted",
     "digest",
     "dump_json",
+    "fitted",
     "function_schema",
     "initial",
     "merge_patch",
     "parse_json",
     "parse_stable",
+    "same_json",
     "strict_form",
     "undo_nulls",
 )

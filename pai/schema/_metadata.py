@@ -13,7 +13,7 @@ from ._refusal import MAX_FAULTS
 from ._schema import Schema, ValueSchema, compile_schema
 from ._shapes import Record, Table, strip
 
-__all__ = ("check_metadata_class", "initial", "merge_patch", "parse_stable")
+__all__ = ("check_metadata_class", "fitted", "initial", "merge_patch", "parse_stable")
 
 
 def parse_stable(schema: ValueSchema, value: object, *, at: str = "$") -> JsonValue:
@@ -84,6 +84,29 @@ def merge_patch(
         InvalidInput: If the result does not fit; then nothing has changed.
     """
     return _object(parse_stable(schema, {**bag, **patch}, at=at))
+
+
+def fitted(schema: ValueSchema, bag: JsonObject) -> tuple[JsonObject, tuple[Fault, ...]]:
+    """
+    A stored bag as the schema of today has it: a new field takes its default (A-META-10).
+
+    Args:
+        schema: What the bag must fit.
+        bag: As it was written, under an older schema perhaps.
+
+    Returns:
+        The bag, without the keys that do not fit any more, and what is wrong with those.
+    """
+    try:
+        return _object(_dumped(schema, schema.parse(bag), "$")), ()
+    except InvalidInput as error:
+        faults = error.faults
+    kept = {key: value for key, value in bag.items() if not schema.faults({key: value})}
+    try:
+        return _object(_dumped(schema, schema.parse(kept), "$")), faults
+    except InvalidInput:
+        # Each fits, and not together.
+        return initial(schema), faults
 
 
 def _object(value: JsonValue) -> JsonObject:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Literal
 
 import attrs
@@ -29,15 +30,18 @@ from pai.protocol import (
     Decision,
     Event,
     JobRecord,
+    Latest,
     Message,
     RunRecord,
     RunSource,
     Suspension,
+    ThreadChange,
     ThreadKey,
     ThreadRecord,
     ThreadSnapshot,
 )
 from pai.schema import JsonObject
+from pai.stores._bags import change_events, put_in
 from pai.stores._memory_jobs import JobMethods
 from pai.stores._memory_thread import MemoryThread, copied_head, copied_run
 from pai.stores._rules import (
@@ -142,11 +146,15 @@ class MemoryStore(JobMethods):
         now = self._clock()
         if free and claim is not None:
             claimed = here.take(now, claim[1], started or [])
-            return Accepted(claimed.run, batch, claimed, superseded=superseded)
+            born = here.head.created_at
+            return Accepted(claimed.run, batch, claimed, superseded=superseded, born=born)
         if here.active is None:
             here.ready = now if free or superseded is not None else here.ready
         active = None if here.active is None else here.active.id
-        return Accepted(copied_run(own), batch, None, active=active, superseded=superseded)
+        return Accepted(
+            copied_run(own), batch, None, active=active, superseded=superseded,
+            born=here.head.created_at,
+        )  # fmt: skip
 
     async def claim(
         self,
@@ -232,6 +240,7 @@ class MemoryStore(JobMethods):
                 known = calls.get(call.call_id)
                 if known is not None and known.status == "settled":
                     raise settled_call(call.call_id)
+        bags = here.merged(run, change, message)
         # From here on nothing can fail.
         here.takeovers = 0
         jobs: tuple[JobRecord, ...] = ()
@@ -247,29 +256,27 @@ class MemoryStore(JobMethods):
                 calls[call.call_id] = call
                 here.merge(run_id, call)
                 here.expect(call, now)
-        for message_id, metadata in change.message_metadata.items():
-            index = here.where[message_id]
-            here.messages[index] = attrs.evolve(here.messages[index], metadata=metadata)
-        if change.run_metadata is not None:
-            run.metadata = change.run_metadata
-        if change.thread_metadata is not None:
-            here.head.metadata = change.thread_metadata
+        here.keep(run, bags)
         if change.patch is not None:
             run.patch = change.patch
+        changed = bags.told()
+        if change.end is not None or changed is not None:
+            put_in(change.events, bags, run.metadata)
         batch = here.log(run_id, change.events)
         if change.suspend is not None:
-            return attrs.evolve(self._suspended(here, run, change.suspend, batch), jobs=jobs)
+            done = self._suspended(here, run, change.suspend, batch)
+            return attrs.evolve(done, jobs=jobs, changed=changed)
         if change.end is None:
-            return Committed(batch, cancel=run.cancel, jobs=jobs)
+            return Committed(batch, False, run.cancel, jobs, changed)
         here.settle(run, change.end)
         here.active = None
         here.deadlines.clear()
         if here.queue:
             here.ready = self._clock()
-            return Committed(batch, more=True, cancel=run.cancel, jobs=jobs)
+            return Committed(batch, True, run.cancel, jobs, changed)
         here.ready = None
         del self._busy[key]
-        return Committed(batch, cancel=run.cancel, jobs=jobs)
+        return Committed(batch, False, run.cancel, jobs, changed)
 
     def _suspended(
         self, here: MemoryThread, run: RunRecord, how: Suspension, batch: Batch
@@ -279,7 +286,7 @@ class MemoryStore(JobMethods):
         if queued is not None:
             # One batch: the run has not been suspended for anybody to see.
             here.join(batch, queued)
-        return Committed(batch, more=queued is not None, cancel=run.cancel)
+        return Committed(batch, queued is not None, run.cancel)
 
     async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> Batch | None:
         here = self._busy.get(key)
@@ -302,6 +309,41 @@ class MemoryStore(JobMethods):
             here.ready = self._clock()
         return batch
 
+    async def update(self, key: ThreadKey, agent: str, change: ThreadChange) -> Batch:
+        here = self._threads.get(key)
+        if here is None or here.head.agent != agent:
+            raise ThreadNotFound(key.thread_id)
+        run = here.runs.get(change.run_id or "")
+        known = run is not None or change.run_id is None
+        if not known or not here.where.keys() >= change.message_metadata.keys():
+            raise ThreadNotFound(key.thread_id)
+        bags = here.merged(run, change)
+        here.keep(run, bags)
+        if change.title is not None:
+            here.head.title, here.head.title_source = change.title, change.title_source
+        return here.log(change.run_id or "", change_events(change, bags))
+
+    async def delete(self, key: ThreadKey, agent: str) -> ThreadRecord | None:
+        here = self._threads.get(key)
+        if here is None or here.head.agent != agent:
+            return None
+        del self._threads[key]
+        self._busy.pop(key, None)
+        for scope in [s for s in self._records if (s.partition, s.thread_id) == key]:
+            del self._records[scope]
+        return here.head
+
+    async def head(self, key: ThreadKey) -> ThreadRecord | None:
+        here = self._threads.get(key)
+        return None if here is None else copied_head(here.head)
+
+    async def latest(self, key: ThreadKey) -> Latest:
+        here = self._threads.get(key)
+        if here is None:
+            return Latest(None, None)
+        messages = here.history(len(here.runs))
+        return Latest(next(reversed(here.runs)), messages[-1].id if messages else None)
+
     async def run(self, key: ThreadKey, run_id: str) -> RunRecord | None:
         here = self._threads.get(key)
         run = None if here is None else here.runs.get(run_id)
@@ -323,8 +365,12 @@ class MemoryStore(JobMethods):
         own = [*here.replaced, *here.messages[here.starts[run_id][1] :]]
         return [message for message in own if message.run_id == run_id and message.role != "user"]
 
-    async def events(self, key: ThreadKey, after: int, limit: int = 500) -> list[Batch]:
+    async def events(
+        self, key: ThreadKey, after: int, limit: int = 500, *, born: datetime | None = None
+    ) -> list[Batch]:
         here = self._threads.get(key)
+        if born is not None and (here is None or here.head.created_at != born):
+            raise ThreadNotFound(key.thread_id)
         if here is None or after >= here.events:
             return []
         start = bisect_right(here.batches, after, key=lambda batch: batch.last)

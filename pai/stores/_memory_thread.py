@@ -14,6 +14,7 @@ from pai.protocol import (
     CallOutcome,
     CallRecord,
     Claimed,
+    Commit,
     Decision,
     Event,
     Message,
@@ -23,15 +24,18 @@ from pai.protocol import (
     RunEnd,
     RunRecord,
     Suspension,
+    ThreadChange,
     ThreadRecord,
     TitleMark,
     ToolCallPart,
     labelled,
 )
+from pai.stores._bags import Bags, Merged
 from pai.stores._memory_jobs import ThreadJobs
 from pai.stores._rules import (
     again,
     ended_calls,
+    fence_before,
     finished_event,
     merge_call,
     ruled,
@@ -63,7 +67,7 @@ class MemoryThread:
 
     def __init__(self, head: ThreadRecord) -> None:
         self.head = head
-        self.fence = 0
+        self.fence = fence_before(head.created_at)
         self.takeovers = 0
         self.events = 0
         self.batches: list[Batch] = []
@@ -97,12 +101,15 @@ class MemoryThread:
         return batch
 
     def put(self, message: Message, turn: int) -> None:
-        """Add a message, or replace the one of its id."""
+        """Add a message, or replace the one of its id, whose metadata stays."""
         labels = self.jobs.labels.get(message.id)
         if labels:
             message = attrs.evolve(message, parts=labelled(message.parts, labels))
         index = self.where.setdefault(message.id, len(self.messages))
         if index < len(self.messages):
+            metadata = self.messages[index].metadata
+            if metadata is not message.metadata:
+                message = attrs.evolve(message, metadata=metadata)
             self.messages[index] = message
         else:
             if index and turn < self.turns[-1]:
@@ -303,6 +310,35 @@ class MemoryThread:
             return []
         calls = self.calls.get(run.id, {}).values()
         return [call.pending(run.id) for call in calls if call.status == "waiting"]
+
+    def merged(
+        self, run: RunRecord | None, change: Commit | ThreadChange, new: Message | None = None
+    ) -> Bags:
+        """What a change makes of metadata, that of a *new* message included; nothing is changed yet."""
+        bags = Bags()
+        if run is not None and change.run_metadata is not None:
+            bags.run = Merged(run.metadata, change.run_metadata(run.metadata))
+        if change.thread_metadata is not None:
+            old = self.head.metadata
+            bags.thread = Merged(old, change.thread_metadata(old))
+        for message_id, merge in change.message_metadata.items():
+            at = self.where.get(message_id)
+            if at is not None:
+                old = self.messages[at].metadata
+            elif new is not None:
+                old = new.metadata
+            bags.messages[message_id] = Merged(old, merge(old))
+        return bags
+
+    def keep(self, run: RunRecord | None, bags: Bags) -> None:
+        """Take in what :meth:`merged` made."""
+        if run is not None and bags.run is not None:
+            run.metadata = bags.run.new
+        if bags.thread is not None:
+            self.head.metadata = bags.thread.new
+        for message_id, merged in bags.messages.items():
+            index = self.where[message_id]
+            self.messages[index] = attrs.evolve(self.messages[index], metadata=merged.new)
 
     def settle(self, run: RunRecord, end: RunEnd) -> None:
         run.status = end.status

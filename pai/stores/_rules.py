@@ -31,6 +31,7 @@ __all__ = (
     "cancelled_end",
     "digest_conflict",
     "ended_calls",
+    "fence_before",
     "finished_event",
     "lease_lost",
     "merge_call",
@@ -63,6 +64,16 @@ def no_message(message_id: str) -> StoreError:
 
 def settled_call(call_id: str) -> StoreError:
     return StoreError(f"call {call_id!r} has settled and stays as it is: nothing was written")
+
+
+def fence_before(created_at: datetime) -> int:
+    """
+    From where a thread's fences count.
+
+    Not from 0: a worker that still holds a run of a deleted thread must not be taken for one of
+    the thread that was made under the same key later (R-16).
+    """
+    return int(created_at.timestamp() * 1_000_000)
 
 
 def stamp(started: list[Event], run: RunRecord) -> None:

@@ -25,7 +25,7 @@ from pai.protocol import (
     ToolCallPart,
     new_id,
 )
-from pai.testing._store_world import EARLY, Make, World, expect, opened, refuses
+from pai.testing._store_world import EARLY, Make, World, becomes, expect, opened, refuses
 
 __all__ = ("CONTENT_CHECKS",)
 
@@ -93,12 +93,12 @@ async def check_commit_is_whole(make: Make) -> None:
         new = world.message(claimed.run.id, "half")
         bag = Metadata({}, {"half": True})
         for promise, change in (
-            ("metadata of no message", Commit(message_metadata={"none": bag})),
+            ("metadata of no message", Commit(message_metadata={"none": becomes(bag)})),
             ("a call that has settled", Commit(calls=(ended,))),
         ):
             change.events = [TextDelta("1", "half")]
             change.message = new
-            change.run_metadata = change.thread_metadata = bag
+            change.run_metadata = change.thread_metadata = becomes(bag)
             change.end = RunEnd("completed", EARLY)
             await refuses(StoreError, world.commit(claimed, change), promise)
             expect(await world.traces() == before, f"{promise}: nothing of it is there")
@@ -150,13 +150,13 @@ async def check_message_replaced(make: Make) -> None:
 
 
 async def check_metadata(make: Make) -> None:
-    """Metadata of run, thread and message is replaced whole, and otherwise kept."""
+    """Metadata of run, thread and message is what it was made, and otherwise kept."""
     async with opened(make) as world:
         claimed = await world.begin()
         message = await world.say(claimed, "hi")
         bags = [Metadata({"p": n}, {"q": str(n)}) for n in range(3)]
-        change = Commit(run_metadata=bags[0], thread_metadata=bags[1])
-        change.message_metadata = {message.id: bags[2]}
+        change = Commit(run_metadata=becomes(bags[0]), thread_metadata=becomes(bags[1]))
+        change.message_metadata = {message.id: becomes(bags[2])}
         await world.commit(claimed, change)
         await world.append(claimed, "x")
         await world.end(claimed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from pai.testing._store_changes import CHANGE_CHECKS
 from pai.testing._store_content import CONTENT_CHECKS
 from pai.testing._store_jobs import JOB_CHECKS
 from pai.testing._store_queue import QUEUE_CHECKS
@@ -19,6 +20,7 @@ STORE_CHECKS: tuple[Check, ...] = (
     *QUEUE_CHECKS,
     *RECORD_CHECKS,
     *JOB_CHECKS,
+    *CHANGE_CHECKS,
 )
 """One a promise, for a test suite that wants to name each."""
 

@@ -21,7 +21,7 @@ from pai.protocol import (
     Usage,
     new_id,
 )
-from pai.testing._store_world import EARLY, Make, World, expect, opened, refuses
+from pai.testing._store_world import EARLY, Make, World, becomes, expect, opened, refuses
 
 __all__ = ("QUEUE_CHECKS",)
 
@@ -197,7 +197,9 @@ async def check_settled_stays(make: Make) -> None:
         error = {"code": "c", "message": "m"}
         end = RunEnd("failed", EARLY, "outcome", "reason", "stop", usage, error)  # type: ignore[arg-type]
         bag = Metadata({"a": 1}, {"b": 2})
-        await world.commit(claimed, Commit([RunFinished("failed")], run_metadata=bag, end=end))
+        await world.commit(
+            claimed, Commit([RunFinished("failed")], run_metadata=becomes(bag), end=end)
+        )
         run = await world.store.run(world.key, claimed.run.id)
         told = run and (run.status, run.outcome, run.reason, run.stop_reason, run.usage, run.error)
         expect(told == ("failed", "outcome", "reason", "stop", usage, error), "its end is kept")

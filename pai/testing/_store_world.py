@@ -14,6 +14,7 @@ from pai.protocol import (
     Commit,
     Committed,
     Event,
+    Merge,
     Message,
     MessagePart,
     Metadata,
@@ -32,7 +33,7 @@ from pai.protocol import (
     new_id,
 )
 
-__all__ = ("EARLY", "Make", "World", "expect", "opened", "refuses")
+__all__ = ("EARLY", "Make", "World", "becomes", "expect", "opened", "refuses", "shows")
 
 Make = Callable[[], Store]
 """Makes a store that is not open; if it is durable, always one over the same data."""
@@ -45,6 +46,16 @@ def expect(condition: object, promise: str) -> None:
     """Fail, naming the promise that is broken."""
     if not condition:
         raise AssertionError(promise)
+
+
+def becomes(bags: Metadata) -> Merge:
+    """Replace what is stored, whatever it is."""
+    return lambda stored: bags
+
+
+def shows(**public: object) -> Merge:
+    """Set these public keys."""
+    return lambda stored: Metadata(stored.private, {**stored.public, **public})
 
 
 async def refuses(error: type[Exception], work: Awaitable[object], promise: str) -> None:
@@ -80,9 +91,10 @@ class World:
         self.store = store
         self.key = key or ThreadKey(new_id(), new_id())
         self.agent = "main"
+        self.born = EARLY
 
     def head(self) -> ThreadRecord:
-        return ThreadRecord(self.key, self.agent, Metadata(), EARLY, EARLY)
+        return ThreadRecord(self.key, self.agent, Metadata(), self.born, EARLY)
 
     def run(self, run_id: str | None = None, *, minutes: int = 0) -> RunRecord:
         """A run that was accepted *minutes* after :data:`EARLY`."""
@@ -181,4 +193,6 @@ class World:
             return None
         messages = [(m.id, m.parts, m.metadata) for m in found.messages]
         runs = [(r.id, r.status, r.attempt, r.metadata, r.cancel) for r in found.runs]
-        return messages, runs, found.thread.metadata, found.cursor, await self.log()
+        head = found.thread
+        told = head.metadata, head.title, head.title_source, found.cursor
+        return messages, runs, told, await self.log()

@@ -128,7 +128,7 @@ async def test_a_worker_that_lost_its_run_writes_no_row(tmp_path: Path, url: str
             await records.put("k", "mine")
             store, key = app._core.store, ThreadKey("default", "t")
             # Another worker thinks that we are dead.
-            held = RunHold(key, run.id, 1)
+            held = RunHold(key, run.id, app._core._jobs[key, run.id].claimed.fence)
             await store.renew(*held, -1.0)
             assert await store.claim(key, "other", 60.0, []) is not None
             for write in (records.put("k", "late"), records.delete("k"),

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,16 @@ import attrs
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pai.errors import PaiError
+from pai.errors import Fault, InvalidInput, LeaseLost, PaiError
 from pai.ports import RecordScope, RunHold, Store
 from pai.protocol import (
     Batch,
     CallRecord,
     Commit,
     Event,
+    Merge,
     Message,
+    MessageMetadata,
     Metadata,
     RunEnd,
     RunFinished,
@@ -30,8 +32,10 @@ from pai.protocol import (
     RunStarted,
     TextDelta,
     TextPart,
+    ThreadChange,
     ThreadKey,
     ThreadRecord,
+    ThreadUpdated,
     ToolCallPart,
     Usage,
     event_to_json,
@@ -56,6 +60,26 @@ bags = st.none() | st.builds(
     Metadata,
     st.dictionaries(st.sampled_from("ab"), st.integers(0, 9), max_size=1),
     st.dictionaries(st.sampled_from("ab"), texts, max_size=1),
+)
+
+
+def merging(patch: Metadata | None) -> Merge | None:
+    """A patch of stored bags; one that names ``z`` is refused."""
+    if patch is None:
+        return None
+
+    def merge(stored: Metadata) -> Metadata:
+        if "z" in patch.private:
+            raise InvalidInput([Fault("z", "is refused")])
+        return Metadata({**stored.private, **patch.private}, {**stored.public, **patch.public})
+
+    return merge
+
+
+patches = st.none() | st.builds(
+    Metadata,
+    st.dictionaries(st.sampled_from("abccz"), st.integers(0, 9), max_size=1),
+    st.dictionaries(st.sampled_from("abc"), texts, max_size=2),
 )
 values = st.none() | st.booleans() | st.integers(0, 9) | texts | st.lists(texts, max_size=2)
 calls = st.builds(
@@ -94,7 +118,8 @@ def shown(value: Any) -> Any:
         fields["finished_at"] = value.finished_at is None
         return fields
     if isinstance(value, ThreadRecord):
-        return ("thread", value.key, value.agent, value.metadata, value.created_at)
+        title = value.title, value.title_source
+        return ("thread", value.key, value.agent, value.metadata, value.created_at, title)
     if isinstance(value, (list, tuple)):
         return [shown(item) for item in value]
     if attrs.has(type(value)):
@@ -123,6 +148,8 @@ class Alike(RuleBasedStateMachine):
         self.runner.run(self.sqlite.open())
         self.fences = dict.fromkeys(KEYS, 0)
         self.touched = KEYS[0]
+        self.ghosts: list[tuple[ThreadKey, int]] = []
+        self.accepted = 0
 
     def teardown(self) -> None:
         self.runner.run(self.sqlite.close())
@@ -157,7 +184,8 @@ class Alike(RuleBasedStateMachine):
         def work(store: Store) -> Awaitable[Any]:
             record = RunRecord(run, agent, "1", "send", {"text": text}, digest, NOW)
             record.metadata = bag or Metadata()
-            head = ThreadRecord(key, agent, Metadata({}, {"new": text}), NOW, NOW, text)
+            born = NOW + timedelta(seconds=self.accepted)
+            head = ThreadRecord(key, agent, Metadata({}, {"new": text}), born, NOW, text)
             said = message and Message(message, "user", (TextPart(text),), run, NOW)
             started: list[Event] = [RunStarted(key.thread_id)]
             return store.accept(
@@ -167,6 +195,7 @@ class Alike(RuleBasedStateMachine):
             )  # fmt: skip
 
         self.touched = key
+        self.accepted += 1
         self.note(key, getattr(self.both(work), "claimed", None))
 
     @rule(key=keys, lease=leases)
@@ -190,8 +219,8 @@ class Alike(RuleBasedStateMachine):
 
     @rule(
         key=keys, run=runs, behind=st.sampled_from([0, 0, 0, -1]), message=messages, text=texts,
-        told=st.lists(calls, max_size=2, unique_by=lambda call: call.call_id), of_run=bags,
-        of_thread=bags, of_message=bags, which=messages, end=ends,
+        told=st.lists(calls, max_size=2, unique_by=lambda call: call.call_id), of_run=patches,
+        of_thread=patches, of_message=patches, which=messages, end=ends,
     )  # fmt: skip
     def commit(
         self, key: ThreadKey, run: str, behind: int, message: str | None, text: str,
@@ -199,17 +228,69 @@ class Alike(RuleBasedStateMachine):
         of_message: Metadata | None, which: str | None, end: RunEnd | None,
     ) -> None:  # fmt: skip
         def work(store: Store) -> Awaitable[Any]:
-            events: list[Event] = [] if end is None else [RunFinished(end.status)]
-            change = Commit(events, None, tuple(told), of_run, of_thread, {}, end)
+            events: list[Event] = [ThreadUpdated(metadata={}), ThreadUpdated(run_metadata={})]
+            if end is not None:
+                events.append(RunFinished(end.status))
+            change = Commit(events, None, tuple(told), merging(of_run), merging(of_thread), {}, end)
             if message is not None:
                 parts = (TextPart(text), ToolCallPart("c1", "add", 1), ToolCallPart("c2", "add"))
                 change.message = Message(message, "assistant", parts, run, NOW)
-            if which is not None and of_message is not None:
-                change.message_metadata = {which: of_message}
+            merge = merging(of_message)
+            if which is not None and merge is not None:
+                change.message_metadata = {which: merge}
+                change.events.insert(0, MessageMetadata(which, {}))
             return store.commit(key, run, self.fences[key] + behind, change)
 
         self.touched = key
         self.both(work)
+
+    @rule(
+        key=keys, agent=agents, title=st.none() | texts, run=st.none() | runs, of_run=patches,
+        of_thread=patches, of_message=patches, which=messages,
+    )  # fmt: skip
+    def update(
+        self, key: ThreadKey, agent: str, title: str | None, run: str | None,
+        of_run: Metadata | None, of_thread: Metadata | None, of_message: Metadata | None,
+        which: str | None,
+    ) -> None:  # fmt: skip
+        merge = merging(of_message)
+        change = ThreadChange(
+            title, "manual", merging(of_thread), run, merging(of_run),
+            {} if which is None or merge is None else {which: merge},
+        )  # fmt: skip
+        self.touched = key
+        self.both(lambda store: store.update(key, agent, change))
+
+    @rule(key=keys, agent=agents)
+    def delete(self, key: ThreadKey, agent: str) -> None:
+        self.touched = key
+        if not isinstance(self.both(lambda store: store.delete(key, agent)), ThreadRecord):
+            return
+        self.ghosts.append((key, self.fences[key]))
+
+    @rule(which=st.integers(0, 9), run=runs)
+    def haunt(self, which: int, run: str) -> None:
+        """Whoever held a run of a thread that was deleted writes nothing, into none (R-16)."""
+        if which < len(self.ghosts):
+            key, fence = self.ghosts[which]
+            told: list[Event] = [TextDelta("1", "boo")]
+            assert self.both(lambda store: store.append(key, run, fence, told)) is LeaseLost
+
+    @rule(key=keys, after=st.integers(0, 5), seconds=st.none() | st.integers(0, 9))
+    def look(self, key: ThreadKey, after: int, seconds: int | None) -> None:
+        born = None if seconds is None else NOW + timedelta(seconds=seconds)
+
+        async def log(store: Store) -> Any:
+            batches = await store.events(key, after, born=born)
+            return [
+                (event.seq, untimed([event]))
+                for batch in batches
+                for event in batch.numbered(after)
+            ]
+
+        self.both(lambda store: store.head(key))
+        self.both(lambda store: store.latest(key))
+        self.both(log)
 
     @rule(key=keys, run=runs, reason=texts)
     def cancel(self, key: ThreadKey, run: str, reason: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import anyio
@@ -11,7 +12,7 @@ import pytest
 
 from pai.errors import LeaseLost
 from pai.ports import Store
-from pai.protocol import Batch, ThreadKey
+from pai.protocol import Batch, Metadata, ThreadKey
 from pai.stores import MemoryStore
 from pai.testing._store_kit import STORE_CHECKS, Check, check_store
 
@@ -151,6 +152,56 @@ class Jumbled(MemoryStore):
         return sorted(found, key=lambda row: row[0].encode("utf-16-be"))
 
 
+class Forgetful(MemoryStore):
+    """Writes over what others have patched meanwhile."""
+
+    async def update(self, key, agent, change):
+        here = self._threads.get(key)
+        if here is not None and change.thread_metadata is not None:
+            merge = change.thread_metadata
+            change = attrs.evolve(change, thread_metadata=lambda _: merge(Metadata()))
+        return await super().update(key, agent, change)
+
+
+class Clinging(MemoryStore):
+    """Keeps records of a thread that is deleted."""
+
+    async def delete(self, key, agent):
+        kept = dict(self._records)
+        head = await super().delete(key, agent)
+        self._records = kept
+        return head
+
+
+class Haunted(MemoryStore):
+    """Numbers the fences of each thread alike."""
+
+    async def accept(self, thread, run, message, events, **options):
+        fresh = thread.key not in self._threads
+        accepted = await super().accept(thread, run, message, events, **options)
+        if fresh and accepted.claimed is not None:
+            self._threads[thread.key].fence = 1
+            accepted = attrs.evolve(accepted, claimed=attrs.evolve(accepted.claimed, fence=1))
+        return accepted
+
+
+class Stale(MemoryStore):
+    """Shows in the log what a worker believed of metadata."""
+
+    async def commit(self, key, run_id, fence, change):
+        events = [copy(event) for event in change.events]
+        committed = await super().commit(key, run_id, fence, change)
+        committed.batch.events[:] = events
+        return committed
+
+
+class Mixing(MemoryStore):
+    """Gives the log of any thread of a key."""
+
+    async def events(self, key, after, limit=500, *, born=None):
+        return await super().events(key, after, limit)
+
+
 @pytest.mark.parametrize(
     ("broken", "found"),
     [
@@ -167,6 +218,11 @@ class Jumbled(MemoryStore):
         (Careless, "check_records_fenced"),
         (Shared, "check_records_apart"),
         (Jumbled, "check_records_listed"),
+        (Forgetful, "check_no_update_is_lost"),
+        (Clinging, "check_delete"),
+        (Haunted, "check_made_again"),
+        (Stale, "check_events_show_what_became"),
+        (Mixing, "check_made_again"),
     ],
 )
 async def test_the_kit_finds_a_broken_promise(broken: Any, found: str):

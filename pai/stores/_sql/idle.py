@@ -54,7 +54,6 @@ class IdleQueries:
             .values(
                 events=c.events + _p("n_events", type_=sa.Integer),
                 messages=c.messages + _p("n_messages", type_=sa.Integer),
-                metadata=sa.func.coalesce(_p("new_metadata", type_=sa.Text), c.metadata),
                 ready=_p("expires_at", type_=sa.Double),
                 takeovers=_one(-1),
                 **let_go,

@@ -195,9 +195,7 @@ def _end_idle(
     records, events = ended_calls(open_calls, outcome, error)
     for record in records:
         q.put_call(c, **call_row(key, run.id, record))
-    row = q.end_idle(
-        c, **scope, run=run.id, why=plain(end.reason), new_metadata=None, **end_values(end)
-    ).fetchone()
+    row = q.end_idle(c, **scope, run=run.id, why=plain(end.reason), **end_values(end)).fetchone()
     events.append(finished_event(end, metadata_from_text(row[0])))
     log = _told(events)
     moved = end.finished_at.timestamp()

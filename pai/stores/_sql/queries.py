@@ -124,18 +124,21 @@ class Queries:
         self.put_message = made(self._put_message())
         self.add_events = made(sa.insert(events).inline().values(_row(events)))
         self.put_call = made(self._put_call())
-        self.set_run_metadata = made(
-            _of_run(sa.update(runs)).values(metadata=_p("new_metadata", type_=sa.Text))
+        bags = _p("new_metadata", type_=sa.Text)
+        shown = messages.c.replaced.is_(None)
+        one = *_in_thread(messages), messages.c.id == _p("message"), shown
+        self.run_metadata = made(_of_run(sa.select(runs.c.metadata)))
+        self.thread_metadata = made(sa.select(threads.c.metadata).where(*_this_thread()))
+        self.message_metadata = made(sa.select(messages.c.metadata).where(*one))
+        self.set_run_metadata = made(_of_run(sa.update(runs)).values(metadata=bags))
+        self.set_thread_metadata = made(
+            sa.update(threads).where(*_this_thread()).values(metadata=bags)
         )
         self.set_run_patch = made(
             _of_run(sa.update(runs)).values(patch=_p("new_patch", type_=sa.Text))
         )
-        self.set_message_metadata = made(
-            sa.update(messages)
-            .where(*_in_thread(messages), messages.c.id == _p("message"))
-            .values(metadata=_p("new_metadata", type_=sa.Text))
-        )
-        self.end_run = made(self._end_run(runs.c.status == _RUNNING))
+        self.set_message_metadata = made(sa.update(messages).where(*one).values(metadata=bags))
+        self.end_run = made(self._end_run(runs.c.status == _RUNNING).returning(runs.c.metadata))
         self.ask_cancel = made(self._ask_cancel())
         self.cancel_active = made(
             _of_run(sa.update(runs)).values(cancel=sa.func.coalesce(runs.c.cancel, _p("why")))
@@ -148,7 +151,27 @@ class Queries:
         )
         self.leave_queue = made(self._leave_queue())
 
-        self.head = made(sa.select(*_HEAD).where(*_this_thread()))
+        own = sa.select(*_HEAD).where(*_this_thread())
+        self.head = made(own)
+        # Locked, where others could write meanwhile: whoever changes metadata begins with this lock.
+        self.lock = made(own.with_for_update())
+        self.tell = made(self._tell())
+        self.delete = made(
+            sa.delete(threads)
+            .where(*_this_thread(), threads.c.agent == _p("of_agent"))
+            .returning(*_HEAD)
+        )
+        self.forget_records = made(sa.delete(records).where(*_in_thread(records)))
+        self.born = made(sa.select(threads.c.created_at).where(*_this_thread()))
+        newest = sa.select(threads.c.runs).where(*_this_thread()).scalar_subquery()
+        self.latest_run = made(sa.select(runs.c.id).where(*_in_thread(runs), runs.c.turn == newest))
+        self.latest_message = made(
+            sa.select(messages.c.id)
+            .where(*_in_thread(messages), shown)
+            .order_by(messages.c.turn.desc(), messages.c.seq.desc())
+            .limit(_ONE)
+            .offset(_ZERO)
+        )
         self.run = made(_of_run(sa.select(*_RUN)))
         self.runs = made(sa.select(*_RUN).where(*_in_thread(runs)).order_by(runs.c.turn))
         every = sa.select(*_MESSAGE).where(*_in_thread(messages))
@@ -248,7 +271,8 @@ class Queries:
             "cancel": sa.null(),
             "active": _p("run") if claim else sa.null(),
             "owner": _p("holder") if claim else sa.null(),
-            "turn": _ONE if claim else _ZERO, "fence": _ONE if claim else _ZERO,
+            "turn": _ONE if claim else _ZERO,
+            "fence": _p("fences", type_=sa.BigInteger) + (_ONE if claim else _ZERO),
             "ready": self._until if claim else self._now, "updated_at": _p("moved"),
             "messages": _p("n_messages"), "events": _p("n_events"),
             "titled_at": sa.null(), "titled_messages": sa.null(), "titled_runs": sa.null(),
@@ -346,7 +370,6 @@ class Queries:
             {
                 "events": c.events + _p("n_events", type_=sa.Integer),
                 "messages": c.messages + _p("n_messages", type_=sa.Integer),
-                "metadata": sa.func.coalesce(_p("new_metadata", type_=sa.Text), c.metadata),
                 "takeovers": _ZERO,
                 **more,
             }
@@ -370,10 +393,10 @@ class Queries:
 
     def _put_message(self) -> sa.Insert:
         statement = self._upsert(messages).values({**_row(messages), "labels": sa.null()})
-        told = ("run_id", "role", "parts", "metadata", "created_at")
+        told = ("run_id", "role", "parts", "created_at")
         return statement.on_conflict_do_update(
             index_elements=["partition", "thread_id", "id"],
-            # Its place stays.
+            # Its place stays, and its metadata, which others may have changed meanwhile.
             set_={name: statement.excluded[name] for name in told},
         )
 
@@ -406,10 +429,23 @@ class Queries:
             .where(where)
             .values(
                 status=_p("end_status", type_=sa.Text),
-                metadata=sa.func.coalesce(_p("new_metadata", type_=sa.Text), runs.c.metadata),
                 **values,
                 **more,
             )
+        )
+
+    def _tell(self) -> sa.Update:
+        c = threads.c
+        return (
+            sa.update(threads)
+            .where(*_this_thread())
+            .values(
+                title=_p("new_title", type_=sa.Text),
+                title_source=_p("new_source", type_=sa.Text),
+                metadata=_p("new_metadata", type_=sa.Text),
+                events=c.events + _p("n_events", type_=sa.Integer),
+            )
+            .returning(c.events)
         )
 
     def _ask_cancel(self) -> sa.Update:

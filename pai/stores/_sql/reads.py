@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
+from pai.errors import ThreadNotFound
 from pai.protocol import (
     Batch,
     Message,
@@ -21,6 +23,7 @@ from pai.stores._sql.rows import (
     call_from_row,
     head_from_row,
     messages_from_rows,
+    moment,
     run_from_row,
 )
 from pai.stores._sql.statement import Connection
@@ -69,7 +72,13 @@ def run_messages(c: Connection, q: Queries, key: ThreadKey, run_id: str) -> list
     return messages_from_rows(rows, ended, by_run=True)
 
 
-def events(c: Connection, q: Queries, key: ThreadKey, after: int, limit: int) -> list[Batch]:
+def events(
+    c: Connection, q: Queries, key: ThreadKey, after: int, limit: int, born: datetime | None
+) -> list[Batch]:
+    if born is not None:
+        made = q.born(c, **_scope(key)).fetchone()
+        if made is None or moment(made[0]) != born:
+            raise ThreadNotFound(key.thread_id)
     rows = q.events(c, **_scope(key), after=after, most=limit).fetchall()
     return [batch_from_row(row) for row in rows]
 

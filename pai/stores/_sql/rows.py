@@ -28,6 +28,7 @@ from pai.protocol import (
     part_from_json,
     parts_to_text,
 )
+from pai.stores._rules import fence_before
 
 __all__ = (
     "Row",
@@ -43,6 +44,7 @@ __all__ = (
     "messages_from_rows",
     "metadata_from_text",
     "metadata_text",
+    "moment",
     "plain",
     "run_from_row",
     "run_row",
@@ -103,8 +105,12 @@ def _seconds(value: datetime | None) -> float | None:
     return None if value is None else value.timestamp()
 
 
+def moment(value: float) -> datetime:
+    return datetime.fromtimestamp(value, UTC)
+
+
 def _time(value: float | None) -> Any:
-    return None if value is None else datetime.fromtimestamp(value, UTC)
+    return None if value is None else moment(value)
 
 
 def body_of(events: list[Any]) -> str:
@@ -133,6 +139,7 @@ def head_row(head: ThreadRecord) -> Row:
         "title_source": head.title_source,
         "metadata": metadata_text(head.metadata),
         "created_at": head.created_at.timestamp(),
+        "fences": fence_before(head.created_at),
     }
 
 

@@ -21,12 +21,14 @@ from pai.protocol import (
     Decision,
     Event,
     JobRecord,
+    Latest,
     Message,
     NewLabel,
     NewTitle,
     ReasoningSummary,
     RunRecord,
     RunSource,
+    ThreadChange,
     ThreadKey,
     ThreadRecord,
     ThreadSnapshot,
@@ -34,8 +36,8 @@ from pai.protocol import (
 )
 from pai.schema import JsonObject
 from pai.stores._rules import stamp
-from pai.stores._sql import jobs as side_jobs, pending, reads, records, writes
-from pai.stores._sql.log import Log, joined
+from pai.stores._sql import bags, jobs as side_jobs, pending, reads, records, writes
+from pai.stores._sql.log import Log
 from pai.stores._sql.queries import Queries
 from pai.stores._sql.rows import (
     body_of,
@@ -47,7 +49,7 @@ from pai.stores._sql.rows import (
     json_text,
     message_row,
     messages_from_rows,
-    metadata_text,
+    moment,
     plain,
     run_row,
     suspension_row,
@@ -193,7 +195,7 @@ class SqlStore:
         if not claimed or taking is None:
             return Accepted(
                 attrs.evolve(run), _batch(last, run.id, log), None, active=head[10],
-                superseded=superseded,
+                superseded=superseded, born=moment(head[4]),
             )  # fmt: skip
         if before is None:
             messages = await self.read(reads.history, self._q, key, head[8] - 1)
@@ -213,7 +215,8 @@ class SqlStore:
             head[8],
         )
         batch = _batch(claim_batch.first - 1, run.id, log)
-        return Accepted(own, batch, taken, superseded=superseded)
+        born = taken.thread.created_at
+        return Accepted(own, batch, taken, superseded=superseded, born=born)
 
     async def claim(
         self,
@@ -292,34 +295,41 @@ class SqlStore:
 
     async def commit(self, key: ThreadKey, run_id: str, fence: int, change: Commit) -> Committed:
         log = _log(change.events)
-        run, thread, message, end, stop, patch = (
-            change.run_metadata, change.thread_metadata, change.message, change.end,
-            change.suspend, change.patch,
-        )  # fmt: skip
+        message, end, stop, patch = change.message, change.end, change.suspend, change.patch
+        merging = change.run_metadata or change.thread_metadata or change.message_metadata
         rows = CommitRows(
             log,
             None if message is None else message_row(key, message),
             [call_row(key, run_id, call) for call in change.calls],
-            None if run is None else metadata_text(run),
-            None if thread is None else metadata_text(thread),
-            [(name, metadata_text(bag)) for name, bag in change.message_metadata.items()],
             None if end is None else end_values(end),
             None if stop is None else suspension_row(stop),
             None if patch is None else json_text(patch),
             side_jobs.job_rows(change.jobs, change.unlabelled),
             change.labelled,
+            change if merging else None,
         )
-        last, wish, more, queued, new = await self.tx(
-            writes.commit, self._q, key, run_id, fence, rows, time.time()
-        )
-        if queued is not None:
-            log = Log([*log.events, *queued.events], joined(log.body, queued.body))
-        written = [job for job, is_new in zip(change.jobs, new, strict=False) if is_new]
-        return Committed(_batch(last, run_id, log), more, wish, tuple(written))
+        done = await self.tx(writes.commit, self._q, key, run_id, fence, rows, time.time())
+        written = [job for job, is_new in zip(change.jobs, done.new, strict=False) if is_new]
+        changed = None if done.bags is None else done.bags.told()
+        batch = _batch(done.last, run_id, done.log)
+        return Committed(batch, done.more, done.wish, tuple(written), changed)
 
     async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> Batch | None:
         done = await self._queuing(pending.cancel, key, run_id, reason, time.time())
         return None if done is None else _batch(done[0], run_id, done[1])
+
+    async def update(self, key: ThreadKey, agent: str, change: ThreadChange) -> Batch:
+        last, log = await self.tx(bags.update, self._q, key, agent, change)
+        return _batch(last, change.run_id or "", log)
+
+    async def delete(self, key: ThreadKey, agent: str) -> ThreadRecord | None:
+        return await self.tx(bags.delete, self._q, key, agent)
+
+    async def head(self, key: ThreadKey) -> ThreadRecord | None:
+        return await self.read(bags.head, self._q, key)
+
+    async def latest(self, key: ThreadKey) -> Latest:
+        return await self.read(bags.latest, self._q, key)
 
     async def run(self, key: ThreadKey, run_id: str) -> RunRecord | None:
         return await self.read(reads.run, self._q, key, run_id)
@@ -330,8 +340,10 @@ class SqlStore:
     async def run_messages(self, key: ThreadKey, run_id: str) -> list[Message]:
         return await self.read(reads.run_messages, self._q, key, run_id)
 
-    async def events(self, key: ThreadKey, after: int, limit: int = 500) -> list[Batch]:
-        return await self.read(reads.events, self._q, key, after, limit)
+    async def events(
+        self, key: ThreadKey, after: int, limit: int = 500, *, born: datetime | None = None
+    ) -> list[Batch]:
+        return await self.read(reads.events, self._q, key, after, limit, born)
 
     async def threads(
         self, partition: str, agent: str, limit: int, after: str | None

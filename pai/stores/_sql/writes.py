@@ -11,20 +11,21 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pai.errors import ThreadBusy, ThreadNotFound
-from pai.protocol import RunRecord, ThreadKey
+from pai.protocol import Commit, RunFinished, RunRecord, ThreadKey
+from pai.stores._bags import Bags, put_in
 from pai.stores._rules import (
     digest_conflict,
     lease_lost,
     message_taken,
-    no_message,
     settled_call,
     stamp,
 )
 from pai.stores._sql import pending
+from pai.stores._sql.bags import merge_bags
 from pai.stores._sql.jobs import JobRows, keep_labels, write as write_jobs
 from pai.stores._sql.log import Log, joined, write_log
 from pai.stores._sql.queries import Queries
-from pai.stores._sql.rows import Row, body_of, run_from_row
+from pai.stores._sql.rows import Row, body_of, metadata_from_text, run_from_row
 from pai.stores._sql.statement import Connection
 
 __all__ = (
@@ -56,6 +57,27 @@ class Known(Exception):
 
 class Unwanted(Exception):
     """The caller can't work on the run that is next: rolls the claim back."""
+
+
+class Written(NamedTuple):
+    """
+    A commit.
+
+    Args:
+        last: The number of its last event.
+        wish: Why the run shall be cancelled, if somebody asked.
+        more: More runs wait.
+        log: Its events, as they were written.
+        bags: What it made of metadata.
+        new: Which of its side jobs are new.
+    """
+
+    last: int
+    wish: str | None
+    more: bool
+    log: Log
+    bags: Bags | None
+    new: list[bool]
 
 
 class ClaimRows(NamedTuple):
@@ -97,14 +119,13 @@ class CommitRows(NamedTuple):
     log: Log
     message: Row | None
     calls: list[Row]
-    run_metadata: str | None
-    thread_metadata: str | None
-    message_metadata: list[tuple[str, str]]
     end: Row | None
     suspend: Row | None
     patch: str | None
     jobs: JobRows | None
     labelled: bool
+    merging: Commit | None
+    """The commit itself, where it changes metadata."""
 
 
 class Taken(NamedTuple):
@@ -277,20 +298,12 @@ def commit(
     fence: int,
     rows: CommitRows,
     now: float,
-) -> tuple[int, str | None, bool, Log | None, list[bool]]:
-    """
-    Write a commit.
-
-    Returns:
-        The last event's number, the cancel wish, if more wait, an event of ours, and which side jobs
-        are new.
-    """
+) -> Written:
     scope = _scope(key)
-    size = rows.log.size
+    log = rows.log
     counted: Row = {
-        "n_events": size,
+        "n_events": log.size,
         "n_messages": 0 if rows.message is None else 1,
-        "new_metadata": rows.thread_metadata,
     }
     held: Row = {"run": run_id, "held": fence}
     end = rows.end
@@ -313,40 +326,39 @@ def commit(
     for call in rows.calls:
         if q.put_call(c, **call).rowcount == 0:
             raise settled_call(str(call["call_id"]))
-    for message_id, text in rows.message_metadata:
-        changed = q.set_message_metadata(c, **scope, message=message_id, new_metadata=text)
-        if changed.rowcount == 0:
-            raise no_message(message_id)
+    bags = None
+    if rows.merging is not None:
+        bags = merge_bags(c, q, key, run_id, rows.merging)
+        put_in(log.events, bags, None)
+        log = Log(log.events, body_of(log.events))
     if rows.patch is not None:
         q.set_run_patch(c, **scope, run=run_id, new_patch=rows.patch)
     if rows.suspend is not None:
-        return *_suspended(c, q, key, run_id, rows, (last, wish), now), new
-    write_log(c, q, key, run_id, last, size, rows.log.body)
+        queued_again = pending.queue_if_answered(c, q, key, run_id, now)
+        if queued_again is not None:
+            # One batch: nobody is to see it suspended.
+            events = [*log.events, *queued_again.events]
+            log, last = Log(events, joined(log.body, queued_again.body)), last + 1
+        write_log(c, q, key, run_id, last, log.size, log.body)
+        return Written(last, wish, queued_again is not None, log, bags, new)
     if end is not None:
         # The head said that the run is the active one, and only a running one may end here.
-        ended = q.end_run(c, **scope, run=run_id, new_metadata=rows.run_metadata, **end)
-        if ended.rowcount == 0:
+        ended = q.end_run(c, **scope, run=run_id, **end).fetchone()
+        if ended is None:
             raise lease_lost(run_id)
-    elif rows.run_metadata is not None:
-        q.set_run_metadata(c, **scope, run=run_id, new_metadata=rows.run_metadata)
-    return last, wish, end is not None and queued > 0, None, new
-
-
-def _suspended(
-    c: Connection,
-    q: Queries,
-    key: ThreadKey,
-    run_id: str,
-    rows: CommitRows,
-    told: tuple[int, str | None],
-    now: float,
-) -> tuple[int, str | None, bool, Log | None]:
-    (last, wish), log = told, rows.log
-    if rows.run_metadata is not None:
-        q.set_run_metadata(c, **_scope(key), run=run_id, new_metadata=rows.run_metadata)
-    queued = pending.queue_if_answered(c, q, key, run_id, now)
-    if queued is not None:
-        # One batch: nobody is to see it suspended.
-        log, last = Log([*log.events, *queued.events], joined(log.body, queued.body)), last + 1
+        log = _finished(log, ended[0])
     write_log(c, q, key, run_id, last, log.size, log.body)
-    return last, wish, queued is not None, queued
+    return Written(last, wish, end is not None and queued > 0, log, bags, new)
+
+
+def _finished(log: Log, text: str) -> Log:
+    """The log of a run's end: its last event says what the run's metadata is by now."""
+    event = log.events[-1] if log.events else None
+    if not isinstance(event, RunFinished) or (text == "{}" and not event.metadata):
+        return log
+    shown = metadata_from_text(text).shown()
+    if event.metadata == shown:
+        return log
+    # Somebody else has changed it since the worker looked.
+    event.metadata = shown
+    return Log(log.events, body_of(log.events))
