@@ -69,6 +69,7 @@ class Episode:
         offered: What the thread's calls have offered so far, for such a driver (O-10).
         stopped: Why the loop was stopped, where an output is still to come.
         message_patch: What ``prepare_run`` says of the metadata of each message.
+        overridden: Options of the step that the provider's own win over (O-25).
         open_calls: Calls that are committed and have not settled.
         options: The options of the call, if it had some.
         suspended: The run waits: its last commit was made.
@@ -81,7 +82,8 @@ class Episode:
         "_client_specs", "_history", "_rewriting", "_specs", "agent", "broken", "call_ids",
         "channels", "claimed", "closing", "context", "discovered", "draft", "expires_at",
         "finish_reason", "first_step", "held", "history_length", "journal", "loop", "loop_thread",
-        "message_patch", "offered", "open_calls", "options", "output", "patch", "questions",
+        "message_patch", "offered", "open_calls", "options", "output", "overridden",
+        "patch", "questions",
         "report", "resolve", "selection", "signal", "stopped", "suspended", "told_output",
         "tool_limiter", "tools", "transport", "usage",
     )  # fmt: skip
@@ -122,6 +124,7 @@ class Episode:
         self.finish_reason: FinishReason = "other"
         self.loop: LoopOptions[Any] = agent.definition.loop
         self.options: RunOptions | None = None
+        self.overridden: list[str] | None = None
         self.call_ids: set[str] = set()
         self.open_calls: dict[str, CallRecord] = {}
         self.suspended = False

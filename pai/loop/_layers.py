@@ -15,6 +15,7 @@ from pai.loop._episode import Episode
 from pai.loop._history import repaired
 from pai.loop._mid_conversation import checked_changes
 from pai.loop._output import tell
+from pai.loop._overridden import overridden
 from pai.loop._retry import Retried
 from pai.ports import ModelRequest
 from pai.protocol import ModelSettings, StepFinish, StreamPart
@@ -105,6 +106,8 @@ class Layers:
             # A plugin made this history, so it is repaired here.
             request = attrs.evolve(request, messages=tuple(repaired(request.messages)))
         driver, retry = self._episode.resolve(request.model), request.retry
+        if request.provider_options:
+            self._episode.overridden = overridden(request, driver.provider)
         if request.output is not None or self._episode.output is not None:
             request = tell(self._episode, request, driver)
         if request.mid_conversation is not None:

@@ -115,7 +115,9 @@ async def settle(episode: Episode, end: RunEnd) -> RunEnd:
             change.events = [*draft.begin(), *change.events]
             change.message = draft.as_message(parts)
             reason: Literal["error", "other"] = "error" if end.status == "failed" else "other"
-            change.events.append(StepFinished(draft.index, reason))
+            finish = None if draft.assembly is None else draft.assembly.finish
+            usage = None if finish is None else finish.usage
+            change.events.append(StepFinished(draft.index, reason, usage))
     else:
         interrupted = [
             part

@@ -63,6 +63,7 @@ async def model_step(
     Returns:
         The end of the run, if this was its last step; the episode says whether it waits now.
     """
+    episode.overridden = None
     assembly = await _stream(episode, step, source)
     output = None
     if episode.output is not None and respond is None:
@@ -72,10 +73,14 @@ async def model_step(
             await _stream(episode, again, None, assembly)
 
         output = await read_output(episode, step, assembly, ask_again)
-    await episode.go_on()
     finish = assembly.finish
     assert finish is not None
     episode.finish_reason = finish.reason
+    usage = finish.usage
+    if usage is not None:
+        # At once: a run that is cancelled from here on has used it all the same.
+        episode.usage = episode.usage + usage
+    await episode.go_on()
     truncated = finish.reason in _CUT_OFF and bool(assembly.calls)
     planned: list[PlannedCall] = []
     if not truncated:
@@ -89,14 +94,11 @@ async def model_step(
         parts = left_out(parts, "truncated", TRUNCATED, change.events)
     elif planned:
         parts = _with_inputs(parts, planned, change.events)
-    usage = finish.usage
-    if usage is not None:
-        episode.usage = episode.usage + usage
     draft = episode.draft
     if output is not None:
         parts.append(output)
     message = change.message = draft.as_message(parts)
-    change.events.append(StepFinished(step.index, finish.reason, usage, output))
+    change.events.append(StepFinished(step.index, finish.reason, usage, output, episode.overridden))
     if planned:
         _add_calls(episode, planned, change)
     end = None

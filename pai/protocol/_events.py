@@ -133,6 +133,8 @@ class StepFinished(EventBase):
         reason: Why the model stopped.
         usage: What the step used.
         output: The structured output that the step made; it is the last part of the message.
+        overridden: What of ``tool_choice``, ``reasoning`` and ``prompt_cache`` the provider's own
+            options won over (O-25).
     """
 
     type: ClassVar[Literal["step-finished"]] = "step-finished"
@@ -141,6 +143,7 @@ class StepFinished(EventBase):
     reason: FinishReason
     usage: Usage | None = None
     output: OutputPart | None = None
+    overridden: list[str] | None = None
 
 
 @attrs.define
