@@ -34,6 +34,7 @@ from pai.stores._bags import Bags, Merged
 from pai.stores._memory_jobs import ThreadJobs
 from pai.stores._rules import (
     again,
+    check_goes_on,
     ended_calls,
     fence_before,
     finished_event,
@@ -284,6 +285,7 @@ class MemoryThread:
                 new[decision.call_id] = answered
         if not new:
             return None
+        check_goes_on(run, next(iter(new)))
         calls.update(new)
         for call_id in new:
             self.deadlines.pop(call_id, None)

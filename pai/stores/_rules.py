@@ -29,6 +29,7 @@ __all__ = (
     "SUPERSEDED",
     "again",
     "cancelled_end",
+    "check_goes_on",
     "digest_conflict",
     "ended_calls",
     "fence_before",
@@ -121,6 +122,17 @@ def ruled(call: CallRecord | None, decision: Decision) -> CallRecord | None:
     if call.expired:
         raise AnswerConflict(name, "it has expired")
     return attrs.evolve(call, status="answered", decisions=(*call.decisions, decision.value))
+
+
+def check_goes_on(run: RunRecord, call_id: str) -> None:
+    """
+    See that a run can still take an answer.
+
+    Raises:
+        AnswerConflict: It has ended.
+    """
+    if run.status not in ("queued", "running", "suspended"):
+        raise AnswerConflict(call_id, "its run has ended")
 
 
 def ended_calls(

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pai.testing._store_changes import CHANGE_CHECKS
 from pai.testing._store_content import CONTENT_CHECKS
 from pai.testing._store_jobs import JOB_CHECKS
+from pai.testing._store_pending import PENDING_CHECKS
 from pai.testing._store_queue import QUEUE_CHECKS
 from pai.testing._store_records import RECORD_CHECKS
 from pai.testing._store_world import Make
@@ -18,6 +19,7 @@ Check = Callable[[Make], Awaitable[None]]
 STORE_CHECKS: tuple[Check, ...] = (
     *CONTENT_CHECKS,
     *QUEUE_CHECKS,
+    *PENDING_CHECKS,
     *RECORD_CHECKS,
     *JOB_CHECKS,
     *CHANGE_CHECKS,

@@ -127,6 +127,34 @@ class Grudging(MemoryStore):
         return batch
 
 
+class Agreeable(MemoryStore):
+    """Takes each answer as the first."""
+
+    async def answer(self, key, run_id, decisions, request=None):
+        here = self._threads.get(key)
+        for call_id, call in here.calls.get(run_id, {}).items() if here is not None else ():
+            if call.status == "answered":
+                here.calls[run_id][call_id] = attrs.evolve(call, status="waiting", decisions=())
+        return await super().answer(key, run_id, decisions, request)
+
+
+class Sleepless(MemoryStore):
+    """Gives a run that waits to whoever asks."""
+
+    async def commit(self, key, run_id, fence, change):
+        committed = await super().commit(key, run_id, fence, change)
+        if change.suspend is not None:
+            self._threads[key].ready = 0.0
+        return committed
+
+
+class Rash(MemoryStore):
+    """Gives a run to whoever can't work on it."""
+
+    async def claim(self, key, owner, lease, started, takes=None):
+        return await super().claim(key, owner, lease, started)
+
+
 class Careless(MemoryStore):
     """Writes records for whoever says so."""
 
@@ -215,6 +243,9 @@ class Mixing(MemoryStore):
         (Torn, "check_cancelled_caller"),
         (Deaf, "check_cancel_running"),
         (Grudging, "check_release"),
+        (Agreeable, "check_answers"),
+        (Sleepless, "check_suspended"),
+        (Rash, "check_unwanted"),
         (Careless, "check_records_fenced"),
         (Shared, "check_records_apart"),
         (Jumbled, "check_records_listed"),

@@ -26,6 +26,7 @@ from pai.stores._rules import (
     SUPERSEDED,
     again,
     cancelled_end,
+    check_goes_on,
     ended_calls,
     finished_event,
     lease_lost,
@@ -97,6 +98,7 @@ def answer(
             new.append(answered)
     if not new:
         return run, 0, None
+    check_goes_on(run, new[0].call_id)
     for call in new:
         q.put_call(c, **call_row(key, run_id, call))
     if request is not None:
