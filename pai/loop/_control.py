@@ -9,6 +9,7 @@ import attrs
 
 from pai.definition import LoopOptions, run_options
 from pai.loop._episode import Episode
+from pai.loop._logs import run_begins
 
 __all__ = ("steer",)
 
@@ -38,6 +39,7 @@ def steer(episode: Episode) -> None:
         changes |= {name: value for name, value in patch.changes.items() if name in _FIELDS}
     if changes:
         episode.loop = attrs.evolve(loop, **changes)
+    run_begins(episode)
 
 
 def _thread_key(episode: Episode) -> str:

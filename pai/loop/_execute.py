@@ -15,6 +15,7 @@ from pai.lifecycle import is_stray
 from pai.loop._episode import Episode
 from pai.loop._host import CallHost
 from pai.loop._judge import judged, observed
+from pai.loop._logs import tool_ended
 from pai.loop._observe import observe
 from pai.loop._parallel import at_once, side_by_side
 from pai.loop._plan import PlannedCall
@@ -74,6 +75,7 @@ async def _one_call(episode: Episode, planned: PlannedCall, fatal: list[BaseExce
     else:
         event = CallError(call.call_id, result.error, result.outcome)
     await _commit(episode, planned, event, result)
+    tool_ended(episode, call.tool, call.call_id, result.outcome, result.output)
     if chains.tool_settled:
         await observe(episode, chains.tool_settled, shown)
 

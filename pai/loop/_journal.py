@@ -11,6 +11,7 @@ import anyio
 from pai.contexts import Records
 from pai.errors import InvalidInput, LeaseLost
 from pai.loop._log import last_step, used_before
+from pai.loop._logs import written
 from pai.ports import RecordScope, RunHold, Store
 from pai.protocol import Batch, Commit, Committed, Event, JobRecord, ThreadKey, Usage
 
@@ -103,6 +104,7 @@ class Journal:
     async def _append(self, events: list[Event]) -> None:
         if not self._jobs and self._unlabelled is None:
             batch = await self._store.append(self.key, self.run_id, self.fence, events)
+            written(self.key, self.run_id, len(events))
             self._publish(batch)
             return
         jobs, self._jobs = self._jobs, []
@@ -222,6 +224,7 @@ class Journal:
             self._pending = [*pending, *self._pending]
             self._jobs, self._unlabelled = [*jobs, *self._jobs], unlabelled or self._unlabelled
             raise
+        written(self.key, self.run_id, len(change.events), change)
         if change.end is not None or change.suspend is not None:
             self.more = committed.more
             self.close()

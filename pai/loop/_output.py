@@ -147,8 +147,7 @@ async def read_output(
                 raise
             first = assembly.finish
             assert first is not None
-            told = str(error.__cause__ or error)
-            await ask_again(_once_more(episode, step, output, assembly, told))
+            await ask_again(_once_more(episode, step, output, assembly, _issues(error)))
             second = assembly.finish
             assert second is not None
             assembly.finish = StepFinish(second.reason, _sum(first.usage, second.usage))
@@ -157,6 +156,12 @@ async def read_output(
         if assembly.finish is not None and assembly.finish.usage is not None:
             episode.usage = episode.usage + assembly.finish.usage
         raise
+
+
+def _issues(error: StructuredOutputError) -> str:
+    found = error.__cause__
+    faults = found.faults[:_MOST_FAULTS] if isinstance(found, InvalidInput) else (error,)
+    return "\n".join([f"- {fault}" for fault in faults])
 
 
 def _sum(first: Usage | None, second: Usage | None) -> Usage | None:

@@ -12,6 +12,7 @@ from pai.contexts import RunOutcome, ToolCallContext, ToolResultContext
 from pai.errors import FatalToolError, ModelError, PluginError, StoreError, StructuredOutputError
 from pai.loop._end_jobs import settled_id
 from pai.loop._episode import Episode
+from pai.loop._logs import run_ended
 from pai.loop._observe import observe_end
 from pai.protocol import (
     INTERRUPTED,
@@ -160,6 +161,7 @@ def unjudged(
 
 async def tell_end(episode: Episode, end: RunEnd) -> None:
     """Tell the observers that the run has ended."""
+    run_ended(episode, end)
     chain = episode.agent.chains.run_settled
     if not chain:
         return

@@ -125,8 +125,22 @@ def own_tools(tools: Sequence[ProviderTool]) -> list[ProviderTool]:
     return [tool for tool in tools if tool.provider == PROVIDER]
 
 
+_formats: dict[int, tuple[JsonObject, JsonObject]] = {}
+_MOST_FORMATS = 64
+
+
 def _format(schema: JsonObject) -> JsonObject:
-    """The schema of an answer under a name, in strict form where it has one."""
+    """The schema of an answer under a name, in strict form where it has one; made once."""
+    known = _formats.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_formats) >= _MOST_FORMATS:
+            _formats.clear()
+        # The schema stays alive with it, so that nothing else gets its id.
+        known = _formats[id(schema)] = (schema, _made_format(schema))
+    return known[1]
+
+
+def _made_format(schema: JsonObject) -> JsonObject:
     from pai.schema import strict_form
 
     title = schema.get("title")
