@@ -19,10 +19,20 @@ import pytest
 from pai_procrastinate import ProcrastinateEngine
 from pai_procrastinate._wakes import lock_of
 
-from pai import DefinitionError, Pai, create_pai, define_agent
+from pai import (
+    Approve,
+    DefinitionError,
+    Pai,
+    RequireApproval,
+    ToolContext,
+    create_pai,
+    define_agent,
+    hookimpl,
+    tool,
+)
 from pai.errors import StoreError
 from pai.protocol import ThreadKey
-from pai.testing import Hang, ScriptedModel
+from pai.testing import Call, Hang, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 HERE = Path(__file__).parent
@@ -175,6 +185,65 @@ async def test_a_body_that_fails_still_hands_back(url: str) -> None:
     assert [status for _, _, status in rows(url, JOBS)] == ["todo"]
 
 
+async def test_a_worker_that_lost_its_connections_works_on(url: str) -> None:
+    async with app_of(url, work=False) as sender, app_of(url, ["one", "two"]):
+        thread = sender.thread("a", thread_id="t")
+        with anyio.fail_after(40):
+            assert (await (await thread.send("1")).result()).text == "one"
+            rows(
+                url,
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+            )
+            assert (await (await thread.send("2")).result()).text == "two"
+
+
+class Asks:
+    """Wants an approval, which may be waited for in vain."""
+
+    def __init__(self, expires_after: float | None) -> None:
+        self.expires_after = expires_after
+
+    @hookimpl
+    def before_tool_call(self) -> RequireApproval:
+        return RequireApproval("it costs", expires_after=self.expires_after)
+
+
+def asking(script: Any, expires_after: float | None = None) -> Any:
+    @tool
+    async def pay(ctx: ToolContext[Any]) -> str:
+        """Pay."""
+        return "paid"
+
+    return define_agent(
+        name="a", model=ScriptedModel(script), tools={"pay": pay}, lifecycle=Asks(expires_after)
+    )
+
+
+async def test_an_answer_wakes_the_worker(url: str) -> None:
+    """It is given in a process that does not work, and the wake is of its transaction."""
+    agents = {"a": asking([[Call("pay", {}, "p")], "Thanks."])}
+    async with (
+        create_pai(agents=agents, store=url, engine="procrastinate", work=False) as sender,
+        create_pai(agents=agents, store=url, engine=ProcrastinateEngine(poll=3600)),
+    ):
+        run = await sender.thread("a", thread_id="t").send("hello")
+        with anyio.fail_after(20):
+            assert (await run.result()).status == "suspended"
+            await run.resume([Approve("p")])
+            assert (await run.result()).text == "Thanks."
+
+
+async def test_a_call_that_expires_wakes_the_worker(url: str) -> None:
+    agents = {"a": asking([[Call("pay", {}, "p")], "Too late."], expires_after=0.5)}
+    async with create_pai(agents=agents, store=url, engine=ProcrastinateEngine(poll=0.2)) as app:
+        run = await app.thread("a", thread_id="t").send("hello")
+        with anyio.fail_after(20):
+            await run.result()
+            while (await app.thread("a", thread_id="t").state()).runs[0].status != "completed":
+                assert (await run.result()).status in {"suspended", "completed"}
+
+
 async def test_at_most_max_runs(url: str) -> None:
     async with app_of(url, [Hang(), Hang()], max_runs=1) as app:
         for name in ("t1", "t2"):
@@ -241,7 +310,8 @@ async def test_many_may_begin_at_once(url: str) -> None:
 class Worker:
     def __init__(self, url: str, log: Path, lease: float) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "working_process.py"), url, str(log), str(lease)],
+            [sys.executable, "-m", "pai", "worker", str(HERE / "worker_app.py:make")],
+            env=os.environ | {"TEST_URL": url, "TEST_LOG": str(log), "TEST_LEASE": str(lease)},
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -249,13 +319,13 @@ class Worker:
 
     def ready(self) -> None:
         assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "ready\n"
+        assert self._process.stdout.readline() == "ready: works on runs of a\n"
 
-    def kill(self) -> None:
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait(10)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+        if self._process.poll() is None:
+            self._process.send_signal(how)
+            self._process.communicate(timeout=30)
+        return self._process.returncode
 
 
 @contextmanager
@@ -267,7 +337,7 @@ def processes(url: str, log: Path, number: int, lease: float = 2.0) -> Iterator[
         yield workers
     finally:
         for worker in workers:
-            worker.kill()
+            worker.end(signal.SIGKILL)
 
 
 @asynccontextmanager
@@ -319,13 +389,31 @@ async def test_the_thread_of_a_killed_worker_goes_on(url: str, tmp_path: Path) -
                     if event.type == "tool-call":
                         break
                 await anyio.to_thread.run_sync(written, log)
-            await anyio.to_thread.run_sync(first.kill)
+            await anyio.to_thread.run_sync(first.end, signal.SIGKILL)
         assert [status for _, _, status in rows(url, JOBS)] == ["doing"]
         hold.unlink()
         async with working(url, log, 1):
             with anyio.fail_after(30):
                 assert (await run.result()).text == "Worked."
     assert [line.split()[0] for line in log.read_text().splitlines()] == ["begin", "begin", "end"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGTERM to wait for")
+async def test_a_worker_that_is_told_to_end_wakes_another(url: str, tmp_path: Path) -> None:
+    """R-3: the run goes on at once, although the lease is an hour, and no job stays behind."""
+    log, hold = tmp_path / "log", tmp_path / "hold"
+    hold.touch()
+    async with app_of(url, work=False) as sender:
+        async with working(url, log, 1, 3600) as (first,):
+            run = await sender.thread("a", thread_id="t").send("go")
+            with anyio.fail_after(20):
+                await anyio.to_thread.run_sync(written, log)
+            assert await anyio.to_thread.run_sync(first.end) == 0
+        assert [status for _, _, status in rows(url, JOBS)] == ["todo"]
+        hold.unlink()
+        async with working(url, log, 1, 3600):
+            with anyio.fail_after(20):
+                assert (await run.result()).text == "Worked."
 
 
 def written(log: Path) -> None:
