@@ -15,7 +15,15 @@ from typing import Any
 import pytest
 
 from pai import (
+    Approve,
+    ClientTool,
+    Deny,
+    Event,
     ModelDriver,
+    Pai,
+    Provide,
+    ThreadState,
+    ToolCallPart,
     ToolContext,
     ToolError,
     create_pai,
@@ -27,17 +35,8 @@ from pai.models import OpenAIChat, OpenAIResponses
 from ..aimock import Aimock
 
 SCRIPTS = Path(__file__).parent / "tanstack-tools"
-SERVED_HERE = (
-    "client-server-context",
-    "custom-events",
-    "null-tool-input",
-    "parallel-tools",
-    "server-context",
-    "server-tool-single",
-    "text-only",
-    "tool-error",
-)
-"""The scripts that need no approval and no tool of the client's."""
+EVERY = sorted(path.stem for path in SCRIPTS.glob("*.json"))
+ASKING = [name for name in EVERY if "approval" in name]
 
 
 @tool(inline=True)
@@ -77,7 +76,34 @@ def failing_tool(ctx: ToolContext[object], message: str) -> str:
     raise ToolError(f"failed as told: {message}")
 
 
+@tool(needs_approval=True)
+def delete_file(ctx: ToolContext[object], path: str) -> str:
+    """Delete a file."""
+    return f"deleted {path}"
+
+
+@tool(inline=True)
+def fetch_data(ctx: ToolContext[object], source: str) -> list[int]:
+    """Fetch data."""
+    return [1, 2, 3]
+
+
+@tool(lazy=True)
+def search_inventory(ctx: ToolContext[object], query: str) -> list[str]:
+    """Search the inventory."""
+    return [f"Fender {query.title()}"]
+
+
+OBJECT: dict[str, Any] = {"type": "object"}
+CLIENT_TOOLS = (
+    ClientTool("show_notification", "Show a notification.", OBJECT),
+    ClientTool("display_chart", "Display a chart.", OBJECT),
+    ClientTool("read_client_context", "Read what the client knows.", OBJECT),
+)
 TOOLS: dict[str, Any] = {
+    "delete_file": delete_file,
+    "fetch_data": fetch_data,
+    "search_inventory": search_inventory,
     "get_weather": get_weather,
     "get_time": get_time,
     "check_status": check_status,
@@ -97,10 +123,31 @@ def turns(name: str) -> list[Mapping[str, Any]]:
     return [item["response"] for item in script["fixtures"]]
 
 
+async def played(app: Pai, name: str, *, yes: bool) -> tuple[list[Event], ThreadState]:
+    """Send what the script waits for, and answer whatever the run waits for."""
+    thread = app.thread("main", thread_id="t")
+    run = await thread.send(f"[{name}] run test", client_tools=CLIENT_TOOLS)
+    result = await run.result()
+    while result.status == "suspended":
+        # The last one first: answers come in any order, and one by one.
+        for call in reversed(result.pending):
+            if call.kind == "client":
+                await run.resume([Provide(call.call_id, {"shown": call.input})])
+            else:
+                await run.resume([Approve(call.call_id) if yes else Deny(call.call_id)])
+        result = await run.result()
+    return [event async for event in run.events()], await thread.state()
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", ["chat", "responses"])
-@pytest.mark.parametrize("name", SERVED_HERE)
-async def test_a_script_is_played_to_its_end(aimock: Aimock, name: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "yes"), [*[(name, True) for name in EVERY], *[(name, False) for name in ASKING]]
+)
+async def test_a_script_is_played_to_its_end(
+    aimock: Aimock, name: str, yes: bool, kind: str
+) -> None:
+    """R-19, R-21: with approvals and tools of the client, given one by one."""
     aimock.load(SCRIPTS / f"{name}.json")
     agent = define_agent(
         name="conformance",
@@ -109,10 +156,7 @@ async def test_a_script_is_played_to_its_end(aimock: Aimock, name: str, kind: st
         runtime_context=lambda _: {"secret_word": "swordfish"},
     )
     async with create_pai(agents={"main": agent}) as app:
-        thread = app.thread("main", thread_id="t")
-        run = await thread.send(f"[{name}] run test")
-        events = [event async for event in run.events()]
-        state = await thread.state()
+        events, state = await played(app, name, yes=yes)
 
     script = turns(name)
     steps: list[list[Any]] = []
@@ -140,12 +184,15 @@ async def test_a_script_is_played_to_its_end(aimock: Aimock, name: str, kind: st
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
 
     parts = [part for message in state.messages for part in message.parts]
-    outcomes = {part.tool: part.outcome for part in parts if part.type == "tool-call"}
-    assert outcomes == {
-        call["name"]: "failed" if call["name"] == "failing_tool" else "completed"
+    outcomes = [(part.tool, part.outcome) for part in parts if isinstance(part, ToolCallPart)]
+    other = {"failing_tool": "failed", "delete_file": "completed" if yes else "denied"}
+    assert outcomes == [
+        (call["name"], other.get(call["name"], "completed"))
         for turn in script
         for call in turn.get("toolCalls", ())
-    }
+    ]
+    assert state.pending == ()
+    assert [view.status for view in state.runs] == ["completed"]
 
 
 def dict_calls(calls: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
