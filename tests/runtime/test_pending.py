@@ -673,6 +673,35 @@ async def test_what_a_hook_wrote_before_its_question_is_void() -> None:
         await agree(thread)
 
 
+async def test_whoever_renders_a_call_sees_no_context() -> None:
+    """A-TOOL-9, A-CTX-1: input, output, payload and data; nothing of what the server knows."""
+
+    @tool(data=dict[str, int], suspend=Suspend(payload=dict[str, int], answer=int))
+    async def ask(ctx: ToolContext[dict[str, str]], n: int) -> int:
+        """Ask."""
+        assert ctx.context == {"key": "marker-5150"}
+        ctx.progress({"at": n})
+        answer: int = await ctx.suspend({"n": n})
+        return answer
+
+    agent = define_agent(
+        name="a",
+        model=ScriptedModel([Call("ask", {"n": 1}, call_id="1"), "Done."]),
+        tools={"ask": ask},
+        runtime_context=lambda _: {"key": "marker-5150"},
+    )
+    async with create_pai(agents={"main": agent}, plugins=()) as app:
+        thread = app.thread("main")
+        run = await thread.send("go")
+        suspended = await run.result()
+        await run.resume([Provide("1", 2)])
+        ended = await run.result()
+        shown = [suspended, ended, await thread.state(), await log(thread), agent.contract]
+        assert "marker-5150" not in repr(shown)
+        types = [event.type for event in await log(thread)]
+        assert {"tool-progress", "tool-suspended", "tool-output"} <= set(types)
+
+
 # ---------------------------------------------------------------------------- ends
 
 
