@@ -71,7 +71,9 @@ async def one_run(episode: Episode) -> RunEnd | None:
 async def _work(episode: Episode) -> RunEnd | None:
     run = episode.claimed.run
     if run.attempt > 1:
-        await take_over(episode)
+        # What was streamed belongs to the run, also to one that is cancelled at this moment.
+        with anyio.CancelScope(shield=True):
+            await take_over(episode)
         if episode.claimed.takeovers > MOST_TAKEOVERS:
             return await _give_up(episode)
     elif run.episode > 1:

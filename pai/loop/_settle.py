@@ -138,7 +138,8 @@ async def settle(episode: Episode, end: RunEnd) -> RunEnd:
     change.calls = tuple(settled)
     change.events.append(finished_event(episode, end))
     await episode.commit(change)
-    if chain := episode.agent.chains.tool_settled:
+    chain = episode.agent.chains.tool_settled
+    if chain and hasattr(episode, "context"):  # a run that is given up has none
         for part in interrupted:
             await observe_end(episode, chain, unjudged(episode, part, "interrupted", INTERRUPTED))
     return end

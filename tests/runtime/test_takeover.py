@@ -173,7 +173,9 @@ class Left:
     async def commit(self, change: Commit) -> None:
         await self.store.commit(self.key, "r", self.claimed.fence, change)
 
-    async def step(self, *calls: CallRecord, text: str = "I call") -> None:
+    async def step(
+        self, *calls: CallRecord, text: str = "I call", usage: Usage | None = None
+    ) -> None:
         """Commit a step with calls; an empty outcome is an open call."""
         parts: list[Any] = [TextPart(text)]
         at = self.claimed.run.created_at
@@ -181,7 +183,7 @@ class Left:
         for call in calls:
             parts.append(ToolCallPart(call.call_id, call.tool, call.input))
             events.append(ToolCall(call.call_id, call.tool, call.input))
-        events.append(StepFinished(0, "tool-calls"))
+        events.append(StepFinished(0, "tool-calls", usage))
         message = Message("m", "assistant", tuple(parts), "r", at)
         open_calls = [attrs.evolve(call, input=None) for call in calls]
         await self.commit(Commit(events, message, tuple(open_calls)))
@@ -217,7 +219,14 @@ class Twice:
     def __init__(self) -> None:
         self.ran: list[Any] = []
 
-    def app(self, url: str, *plugins: object, script: Any = ("done",), **fields: Any) -> Pai:
+    def app(
+        self,
+        url: str,
+        *plugins: object,
+        script: Any = ("done",),
+        on_error: Any = None,
+        **fields: Any,
+    ) -> Pai:
         ran = self.ran
 
         @tool
@@ -240,7 +249,7 @@ class Twice:
             lifecycle=compose_lifecycle(*plugins),
             **fields,
         )
-        return create_pai(agents={"a": agent}, store=url)
+        return create_pai(agents={"a": agent}, store=url, on_runtime_error=on_error)
 
 
 class Policy:
@@ -323,6 +332,21 @@ async def test_data_that_no_commit_took_along_is_kept(left: Left, url: str) -> N
     assert [part.value for part in said(state)[0][2:]] == ["1", "3"]
 
 
+async def test_a_run_that_is_cancelled_while_it_is_taken_over_keeps_all(
+    left: Left, url: str
+) -> None:
+    """R-10, R-25, R-29: what was streamed, and what was used."""
+    await left.step(opened("s", "send", "started"), usage=Usage(1, 2, 3))
+    await left.store.append(left.key, "r", left.claimed.fence, [Data("note", "1")])
+    await left.store.cancel(left.key, "r", "user")
+    async with Twice().app(url) as app:
+        state, _ = await ended(app)
+    assert state.runs[0].status == "cancelled"
+    assert state.runs[0].usage == Usage(1, 2, 3)
+    assert [part.outcome for part in said(state)[0] if part.type == "tool-call"] == ["interrupted"]
+    assert [part.value for part in said(state)[0] if part.type == "data-note"] == ["1"]
+
+
 async def test_a_failure_after_a_takeover_leaves_no_call_open(left: Left, url: str) -> None:
     """R-14."""
 
@@ -338,6 +362,14 @@ async def test_a_failure_after_a_takeover_leaves_no_call_open(left: Left, url: s
     assert said(state)[0][1].outcome == "interrupted"
 
 
+class Told:
+    """Looks at how calls ended."""
+
+    @hookimpl
+    def tool_settled(self, result: Any) -> None:
+        assert result.outcome
+
+
 @pytest.mark.parametrize("takeovers", [2, 3])
 async def test_a_run_that_kills_its_workers_is_given_up(
     left: Left, url: str, takeovers: int
@@ -346,9 +378,11 @@ async def test_a_run_that_kills_its_workers_is_given_up(
     await left.step(opened("s", "send", "started"))
     for _ in range(takeovers):
         await left.again()
-    twice = Twice()
-    async with twice.app(url) as app:
+    twice, errors = Twice(), []
+    app = twice.app(url, Told(), on_error=errors.append)
+    async with app:
         state, _ = await ended(app)
+    assert errors == []
     (run,) = state.runs
     if takeovers == 2:
         assert (run.status, twice.ran) == ("completed", ["r:s"])
