@@ -36,7 +36,8 @@ from pai.testing import Call, Fail, ScriptedModel, Turn
 
 __all__ = ("KINDS", "World")
 
-LEASE = 15.0
+LEASE = 15_000.0
+"""Seconds of the world's clock; so long that no heart beats by a real one."""
 KINDS: dict[str, list[Turn]] = {
     "text": ["four"],
     "calls": [["on", Call("once", {}, "o"), Call("again", {}, "a")], "off"],
@@ -182,7 +183,7 @@ class World:
             if self._kind == "memory"
             else open_store(f"sqlite:///{Path(self._folder.name) / 'pai.db'}")
         )
-        app = create_pai(agents={"a": self._agent}, store=store, plugins=(), lease=LEASE)  # type: ignore[arg-type]  # __getattr__
+        app = create_pai(agents={"a": self._agent}, store=store, plugins=(), lease=LEASE)
         process = Process(app, store, anyio.Event(), anyio.Event())
         ready = anyio.Event()
 
