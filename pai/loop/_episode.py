@@ -27,7 +27,7 @@ from pai.loop._agent import BoundAgent
 from pai.loop._draft import Draft
 from pai.loop._end_jobs import end_jobs
 from pai.loop._journal import Journal
-from pai.ports import ModelDriver
+from pai.ports import ModelDriver, ModelProfile
 from pai.protocol import (
     CallRecord,
     Changed,
@@ -65,7 +65,8 @@ class Episode:
         output: The structured output that the present step may make (O-11).
         told_output: The model was told of it.
         closing: The output that is asked for in a call of its own, now that the tools are done.
-        channels: The driver last asked, and its channels for changes in mid-conversation.
+        driver: The driver last asked, and its profile.
+        decisions: What was decided on the run's calls, for a driver that wants to know (O-3).
         offered: What the thread's calls have offered so far, for such a driver (O-10).
         stopped: Why the loop was stopped, where an output is still to come.
         message_patch: What ``prepare_run`` says of the metadata of each message.
@@ -79,13 +80,47 @@ class Episode:
     """
 
     __slots__ = (
-        "_client_specs", "_history", "_rewriting", "_specs", "agent", "broken", "call_ids",
-        "channels", "claimed", "closing", "context", "discovered", "draft", "expires_at",
-        "finish_reason", "first_step", "held", "history_length", "journal", "loop", "loop_thread",
-        "message_patch", "offered", "open_calls", "options", "output", "overridden",
-        "patch", "questions",
-        "report", "resolve", "selection", "signal", "stopped", "suspended", "told_output",
-        "tool_limiter", "tools", "transport", "usage",
+        "_client_specs",
+        "_history",
+        "_rewriting",
+        "_specs",
+        "agent",
+        "broken",
+        "call_ids",
+        "claimed",
+        "closing",
+        "context",
+        "decisions",
+        "discovered",
+        "draft",
+        "driver",
+        "expires_at",
+        "finish_reason",
+        "first_step",
+        "held",
+        "history_length",
+        "journal",
+        "loop",
+        "loop_thread",
+        "message_patch",
+        "offered",
+        "open_calls",
+        "options",
+        "output",
+        "overridden",
+        "patch",
+        "questions",
+        "report",
+        "resolve",
+        "selection",
+        "signal",
+        "stopped",
+        "suspended",
+        "told_output",
+        "tool_limiter",
+        "tools",
+        "transport",
+        "usage",
     )  # fmt: skip
 
     context: RunContext[Any]
@@ -117,7 +152,8 @@ class Episode:
         self.told_output = False
         self.closing: Output | None = None
         self.stopped: str | None = None
-        self.channels: tuple[ModelDriver, tuple[str, ...]] | None = None
+        self.driver: tuple[ModelDriver, ModelProfile] | None = None
+        self.decisions: dict[str, JsonValue] | None = None
         self.offered: JsonValue = None
         self.usage = Usage()
         self.discovered: tuple[int, set[str]] = (0, set())

@@ -11,9 +11,10 @@ import anyio
 from pai.contexts import Records
 from pai.errors import InvalidInput, LeaseLost
 from pai.loop._log import last_step, used_before
-from pai.loop._logs import written
+from pai.loop._store_log import written
 from pai.ports import RecordScope, RunHold, Store
 from pai.protocol import Batch, Commit, Committed, Event, JobRecord, ThreadKey, Usage
+from pai.schema import JsonValue
 
 __all__ = ("Journal",)
 
@@ -233,6 +234,11 @@ class Journal:
             # Observers of the end are told by this worker itself.
             self.begin([job for job in committed.jobs if job.kind != "settled"])
         return committed
+
+    async def decisions(self) -> dict[str, JsonValue]:
+        """What was decided on the run's calls, by their ids: payloads and edits included (O-3)."""
+        calls = await self._store.calls(self.key, self.run_id)
+        return {call.call_id: call.decisions[-1] for call in calls if call.decisions}
 
     async def last_step(self, cursor: int) -> list[Event]:
         """The events, up to *cursor*, of the last step that the log knows of this run."""

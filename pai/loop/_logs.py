@@ -1,7 +1,7 @@
 """
 What the loop tells its loggers: names, ids, sizes and types; never content, a header or a key (O-7).
 
-``pai.run`` has the life of runs, ``pai.tools`` how calls ended, ``pai.store`` what was written.
+``pai.run`` has the life of runs, ``pai.tools`` how calls ended; what was written is told elsewhere.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pai.loop._episode import Episode
-    from pai.protocol import Commit, RunEnd, ThreadKey
+    from pai.protocol import RunEnd
 
-__all__ = ("run_begins", "run_ended", "tool_ended", "written")
+__all__ = ("run_begins", "run_ended", "tool_ended")
 
 _run = logging.getLogger("pai.run")
 _tools = logging.getLogger("pai.tools")
-_store = logging.getLogger("pai.store")
 
 
 def run_begins(episode: Episode) -> None:
@@ -51,17 +50,3 @@ def tool_ended(episode: Episode, tool: str, call_id: str, outcome: str, output: 
             "settled: run_id=%s tool=%s call_id=%s outcome=%s output=%s",
             episode.claimed.run.id, tool, call_id, outcome, type(output).__name__,
         )  # fmt: skip
-
-
-def written(key: ThreadKey, run_id: str, events: int, change: Commit | None = None) -> None:
-    """A transaction of a run is done."""
-    if not _store.isEnabledFor(logging.DEBUG):
-        return
-    if change is None:
-        _store.debug("appended: run_id=%s thread_id=%s events=%d", run_id, key.thread_id, events)
-        return
-    _store.debug(
-        "committed: run_id=%s thread_id=%s events=%d calls=%d message=%s end=%s",
-        run_id, key.thread_id, events, len(change.calls), change.message is not None,
-        None if change.end is None else change.end.status,
-    )  # fmt: skip

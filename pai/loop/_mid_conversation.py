@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import attrs
 
-from pai.contexts import StepContext, renew
 from pai.loop._episode import Episode
 from pai.ports import ModelDriver, ModelRequest
 from pai.protocol import Message, SystemMessage, ToolSpec
@@ -70,11 +69,10 @@ class Offer:
         return {"model": self.model, "start": start, "changes": []}
 
 
-def offer(request: ModelRequest) -> Offer:
+def offer(request: ModelRequest, driver: ModelDriver) -> Offer:
     """What a request offers."""
-    model: Any = request.model
     return Offer(
-        f"{model.provider}:{model.name}",
+        f"{driver.provider}:{driver.name}",
         {tool.name: _of_tool(tool) for tool in request.tools},
         [_of_instruction(message) for message in request.instructions],
     )
@@ -148,31 +146,24 @@ def plan(record: Any, messages: Sequence[Message]) -> JsonObject:
     return {"start": start, "changes": changes}  # type: ignore[dict-item]  # it is JSON
 
 
-async def tell_changes(episode: Episode, step: StepContext[Any]) -> None:
+async def tell_changes(
+    episode: Episode, request: ModelRequest, driver: ModelDriver, channels: Sequence[str]
+) -> JsonObject:
     """
-    Put what has changed on the request of a step, where its driver has a channel.
+    What a request changes, for a driver with channels for it.
 
     The record is a row of the thread, so another worker and the next run go on with it; it is
     written only when something has changed.
     """
-    request = step.request
-    model = request.model
-    if isinstance(model, str):
-        return
-    if episode.channels is None or episode.channels[0] is not model:
-        episode.channels = (model, model.profile.mid_conversation)
-    channels = episode.channels[1]
-    if not channels:
-        return
     records = episode.journal.records_of(PLUGIN)
     if episode.offered is None:
         episode.offered = await records.get(KEY) or {}
     before = episode.offered
-    record = follow(before or None, offer(request), request.messages, channels)
+    record = follow(before or None, offer(request, driver), request.messages, channels)
     if record is not before:
         episode.offered = record
         await records.put(KEY, record)
-    renew(step, request=attrs.evolve(request, mid_conversation=plan(record, request.messages)))
+    return plan(record, request.messages)
 
 
 def checked_changes(request: ModelRequest, own: ModelRequest, driver: ModelDriver) -> ModelRequest:

@@ -13,9 +13,9 @@ from pai.loop._aside import check_stream_data
 from pai.loop._assemble import Assembly
 from pai.loop._episode import Episode
 from pai.loop._execute import run_calls
+from pai.loop._for_driver import fill_for_driver
 from pai.loop._labels import LabelWatch
 from pai.loop._layers import Layers
-from pai.loop._mid_conversation import tell_changes
 from pai.loop._observe import observe, observe_end
 from pai.loop._output import read_output
 from pai.loop._parallel import at_once
@@ -151,8 +151,8 @@ async def _stream(
         )
         if episode.agent.definition.reasoning_summary is not None:
             assembly.labels = LabelWatch(journal, draft.id)
-    if source is None and step.kind == "model":
-        await tell_changes(episode, step)
+    if source is None:
+        await fill_for_driver(episode, step)
     layers = Layers(episode, step)
     try:
         async for item in layers.open(source):

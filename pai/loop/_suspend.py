@@ -6,7 +6,7 @@ import attrs
 
 from pai.loop._episode import Episode
 from pai.loop._wait import Wait, waiting
-from pai.protocol import CallRecord, Commit, RunSuspended, StepReset, Suspension
+from pai.protocol import CallRecord, Commit, RunSuspended, StateSnapshot, StepReset, Suspension
 from pai.schema import JsonValue
 
 __all__ = ("add_waiting", "ask_before_step", "stop_with", "suspend", "waits")
@@ -51,6 +51,9 @@ def stop_with(episode: Episode, change: Commit) -> None:
         own += 1  # it is committed with this
     episode.expires_at = min(ends, default=None)
     change.suspend = Suspension(episode.usage, own, episode.expires_at)
+    options = run.request.get("options")
+    if isinstance(options, dict) and "state" in options:
+        change.events.append(StateSnapshot(options["state"]))
     change.events.append(RunSuspended(run.episode, episode.usage))
     episode.suspended = True
 

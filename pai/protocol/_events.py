@@ -49,6 +49,7 @@ __all__ = (
     "RunQueued",
     "RunStarted",
     "RunSuspended",
+    "StateSnapshot",
     "StepFinished",
     "StepStarted",
     "ThreadUpdated",
@@ -240,6 +241,20 @@ class QuestionAsked(EventBase):
 
 
 @attrs.define
+class StateSnapshot(EventBase):
+    """
+    The application's state, as the options of the run give it: told before the run suspends (O-19).
+
+    Args:
+        value: The state; ``None`` is one.
+    """
+
+    type: ClassVar[Literal["state-snapshot"]] = "state-snapshot"
+
+    value: JsonValue
+
+
+@attrs.define
 class RunSuspended(EventBase):
     """
     The run waits for answers to its pending calls; no worker holds it.
@@ -368,6 +383,7 @@ Event = (
     | MessageMetadata
     | StepReset
     | StepFinished
+    | StateSnapshot
     | RunSuspended
     | RunFinished
     | ThreadUpdated
@@ -379,6 +395,7 @@ _PLAIN = (
     ToolInputStart, ToolInputDelta, ToolCall, Source, File, Data, StepReset,
     ToolProgress, CallOutput, CallError,
     QuestionAsked, PluginEvent, MessageMetadata, ThreadUpdated, ReasoningSummary,
+    StateSnapshot,
 )  # fmt: skip
 _CODECS: dict[type, Codec[Any]] = {cls: Codec(cls, tag=cls.type) for cls in _PLAIN}
 _CODECS[StepFinished] = Codec(

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import anyio
 import anyio.abc
 
-from pai.errors import LeaseLost, ModelError, PluginError, StoreError, ThreadNotFound
+from pai.errors import LeaseLost, StoreError, ThreadNotFound
 from pai.loop import BoundAgent, Episode, Journal, one_run
 from pai.models import resolve_model
 from pai.ports import Engine, Store, TransactionalStore
@@ -32,6 +32,7 @@ from pai.protocol import (
     ThreadRecord,
     new_id,
 )
+from pai.runtime._error_log import logger_of, named
 from pai.runtime._hub import Hub
 from pai.runtime._side_jobs import SideJobs
 
@@ -183,7 +184,7 @@ class Core:
     def report(self, error: BaseException, where: Mapping[str, object]) -> None:
         """Give an error to the application whole; the log gets its kind and place (A-RUN-3)."""
         place = " ".join(f"{key}={value}" for key, value in where.items())
-        _logger_of(error).error("%s in %s", _named(error), place)
+        logger_of(error).error("%s in %s", named(error), place)
         if self._on_error is None:
             return
         error.add_note(place)
@@ -502,28 +503,6 @@ class Core:
                 if reason is not None:
                     self._stop(job, reason)
             await self._side.beat()
-
-
-_LOGGERS = ((PluginError, "pai.hooks"), (StoreError, "pai.store"), (ModelError, "pai.provider"))
-"""Where an error is told of; every other one in ``pai.run`` (O-7)."""
-
-
-def _logger_of(error: BaseException) -> logging.Logger:
-    for kind, name in _LOGGERS:
-        if isinstance(error, kind):
-            return logging.getLogger(name)
-    return _log
-
-
-def _named(error: BaseException) -> str:
-    """What kind of error it is, and whose: names, no text of anybody."""
-    name = type(error).__name__
-    if isinstance(error, PluginError):
-        cause = f" ({type(error.__cause__).__name__})" if error.__cause__ is not None else ""
-        return f"{name}{cause} of plugin {error.plugin!r}, phase {error.phase}"
-    if isinstance(error, ModelError):
-        return f"{name} of {error.provider}, code {error.code}"
-    return name
 
 
 async def _awaited(answer: Awaitable[object]) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from pai.protocol import Event, RunFinished, RunSuspended, TextDelta
 from pai.runtime._hub import Hub, Watcher
 
-__all__ = ("EventStream", "TextStream")
+__all__ = ("EventStream", "Rests", "TextStream")
 
 Rests = Callable[[int | None], Awaitable[bool]]
 """

@@ -19,6 +19,7 @@ from pai.protocol import (
     TextDelta,
     ThreadKey,
 )
+from pai.runtime._event_stream import Rests
 from pai.runtime._hub import Hub, Watcher
 from pai.schema import JsonValue, PartialJson
 
@@ -69,19 +70,26 @@ class OutputStream:
         hub: The thread's hub.
         after: The number of the event before the run's first.
         run_id: The run.
+        rests: See :data:`~pai.runtime._event_stream.Rests`.
         find: What the run was asked for.
     """
 
     __slots__ = (
-        "_ended", "_find", "_known", "_last", "_output", "_partial", "_run_id", "_values",
-        "_watcher",
+        "_ended", "_find", "_known", "_last", "_output", "_partial", "_rests", "_run_id",
+        "_values", "_watcher",
     )  # fmt: skip
 
     def __init__(
-        self, hub: Hub, after: int, run_id: str, find: Callable[[], Awaitable[Output | None]]
+        self,
+        hub: Hub,
+        after: int,
+        run_id: str,
+        rests: Rests,
+        find: Callable[[], Awaitable[Output | None]],
     ) -> None:
         self._watcher: Final = Watcher(hub, after)
         self._run_id: Final = run_id
+        self._rests: Final = rests
         self._find: Final = find
         self._known = False
         self._output: Output | None = None
@@ -104,10 +112,10 @@ class OutputStream:
             found: list[JsonValue] = []
             for batch in await self._watcher.next():
                 if batch.run_id == self._run_id:
-                    self._read(batch.events, found)
+                    await self._read(batch.events, found)
             self._values = iter(found)
 
-    def _read(self, events: list[Event], found: list[JsonValue]) -> None:
+    async def _read(self, events: list[Event], found: list[JsonValue]) -> None:
         written = False
         for event in events:
             kind = type(event)
@@ -120,8 +128,10 @@ class OutputStream:
             elif isinstance(event, StepFinished) and event.output is not None:
                 self._add(event.output.value, found)
                 written = False
-            elif kind is RunFinished or kind is RunSuspended:
+            elif kind is RunFinished:
                 self._ended = True
+            elif isinstance(event, RunSuspended):
+                self._ended = await self._rests(event.episode)
         # Once for all that came together: looking at the value costs as much as it is long.
         if written and not self._partial.broken:
             partial, output = self._partial, self._output

@@ -96,7 +96,9 @@ class RunHandle:
         output, checked. Where a step is made anew, or an answer did not fit, it begins anew.
         """
         core, key, id_ = self._core, self._key, self.id
-        return OutputStream(self._hub, self._before, id_, lambda: output_of(core, key, id_))
+        return OutputStream(
+            self._hub, self._resumed, id_, self._rests, lambda: output_of(core, key, id_)
+        )
 
     async def result(self) -> RunResult:
         """
