@@ -15,6 +15,7 @@ Every error that pai raises on purpose, sorted by when it happens.
     ├── CallsPending                 .calls
     ├── AnswerConflict               .call_id
     ├── RunFailed                    .code .run_id
+    ├── CommandFailed                .command
     ├── ModelError                   .provider .code .status .retry_after
     │   ├── MissingCredential        .variable
     │   ├── RateLimited
@@ -40,6 +41,7 @@ __all__ = (
     "AnswerConflict",
     "CallsPending",
     "CapabilityBindingError",
+    "CommandFailed",
     "ContextOverflow",
     "DefinitionError",
     "FatalToolError",
@@ -251,6 +253,20 @@ class RunFailed(PaiError):
         self.code = code
         self.run_id = run_id
         super().__init__(f"run {run_id} failed: {code}")
+
+
+class CommandFailed(PaiError):
+    """
+    A command raised, or its output does not fit its schema.
+
+    What happened is ``__cause__``, and ``on_runtime_error`` was told; its text is not repeated here.
+    """
+
+    command: str
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        super().__init__(f"command {command!r} failed")
 
 
 class ModelError(PaiError):

@@ -86,6 +86,14 @@ class CommandContext(Generic[ContextT_co]):
         """
         Patch metadata: merged, checked whole, committed all together or not at all (A-META-5).
 
+        A sync command is in a worker thread: it calls
+        ``anyio.from_thread.run(ctx.update_metadata, run, thread, message)``.
+
+        Args:
+            run: For the thread's newest run; only with the command's own *run_metadata* (A-META-8).
+            thread: For the thread.
+            message: For the thread's last message, whoever wrote it.
+
         Raises:
             InvalidInput: A result fits its schema no more; nothing is changed.
         """

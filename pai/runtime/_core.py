@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import anyio
 import anyio.abc
 
+from pai.definition import Signal
 from pai.errors import LeaseLost, StoreError, ThreadNotFound
 from pai.loop import BoundAgent, Episode, Journal, one_run
 from pai.models import resolve_model
@@ -101,6 +102,8 @@ class Core:
         self._wishes: dict[tuple[ThreadKey, str], str] = {}
         self._group: anyio.abc.TaskGroup | None = None
         self._idle: anyio.Event | None = None
+        self.signals: Final[set[Signal]] = set()
+        """Those of commands that run: set when the runtime closes."""
         self._tools: anyio.CapacityLimiter | None = None
         self._side: Final = SideJobs(
             store,
@@ -109,7 +112,7 @@ class Core:
             report=self.report,
             publish=self.publish,
             spawn=self.spawn,
-            tool_limiter=self._limiter,
+            tool_limiter=self.limiter,
         )
 
     # ------------------------------------------------------------------ open and close
@@ -140,6 +143,8 @@ class Core:
         jobs = list(self._jobs.values())
         self._group = None
         self.engine.stop()
+        for signal in self.signals:
+            signal.set("shutdown")
         for job in jobs:
             if not self.store.durable:
                 job.episode.signal.set("shutdown")
@@ -382,7 +387,7 @@ class Core:
             self._side.lease,
         )
         episode = Episode(
-            self.agents[run.agent], claimed, journal, self.report, resolve_model, self._limiter
+            self.agents[run.agent], claimed, journal, self.report, resolve_model, self.limiter
         )
         job = self._jobs[key, run.id] = _Job(claimed, episode)
         try:
@@ -419,7 +424,8 @@ class Core:
         begun = job is not None and hasattr(job.episode, "context")
         self._side.begin(key, side, job.episode if job is not None and begun else None)
 
-    def _limiter(self) -> anyio.CapacityLimiter:
+    def limiter(self) -> anyio.CapacityLimiter:
+        """How many bodies of tools and commands may run in threads at once."""
         assert self._tools is not None
         return self._tools
 
@@ -455,7 +461,7 @@ class Core:
             ThreadNotFound: The agent has no such thread, or the thread no such run or message.
             InvalidInput: A change of metadata does not fit what is stored.
         """
-        self._must_be_open()
+        self.must_be_open()
         hub = self.hub(key)
         hub.publish(await self.store.update(key, agent, change))
 
@@ -469,7 +475,7 @@ class Core:
         Raises:
             ThreadNotFound: The agent has no such thread.
         """
-        self._must_be_open()
+        self.must_be_open()
         hub = self.hub(key)
         head = await self.store.delete(key, agent)
         if head is None:
@@ -483,7 +489,13 @@ class Core:
                 del self._hubs[key]
         return head
 
-    def _must_be_open(self) -> None:
+    def must_be_open(self) -> None:
+        """
+        See that something can be written.
+
+        Raises:
+            StoreError: The runtime is not open.
+        """
         if not self.is_open:
             raise StoreError("the runtime is not open: use it in `async with create_pai(...)`")
 

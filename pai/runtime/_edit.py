@@ -58,6 +58,7 @@ def change_of(
     *,
     replace: bool,
     at: str,
+    whose: str = "the agent",
 ) -> Merge | None:
     """
     How stored bags become what a caller says; ``None`` where that is nothing.
@@ -68,9 +69,10 @@ def change_of(
         public: The same for the public one.
         replace: A bag that is given becomes just this.
         at: How faults name the bags.
+        whose: Who would have to declare the schemas.
 
     Raises:
-        InvalidInput: The agent declares no schemas, or these are no keys and values.
+        InvalidInput: Nobody declares no schemas, or these are no keys and values.
     """
     given: dict[str, object] = {"private": private, "public": public}
     faults = [
@@ -83,7 +85,7 @@ def change_of(
     if not (private or public or (replace and (private is not None or public is not None))):
         return None
     if schemas is None:
-        raise InvalidInput([Fault(at, "the agent declares no schemas for it")], subject="metadata")
+        raise InvalidInput([Fault(at, f"{whose} declares no schemas for it")], subject="metadata")
     if replace:
         return partial(schemas.replaced, private=private, public=public, at=at)
     return partial(schemas.patched, patch=MetadataPatch(private or {}, public or {}), at=at)

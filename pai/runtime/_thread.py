@@ -10,11 +10,13 @@ from pai.errors import Fault, InvalidInput, ThreadNotFound, UnknownOptionError
 from pai.loop import BoundAgent
 from pai.protocol import Event, Message, ThreadChange, ThreadKey, ThreadState, new_id
 from pai.runtime._accepting import Accepting, Asked, Content, WhenBusy, WhenPending
+from pai.runtime._command import run_command
 from pai.runtime._edit import change_of, delete, rename
 from pai.runtime._event_stream import EventStream
 from pai.runtime._limits import Limits
 from pai.runtime._run_handle import RunHandle
 from pai.runtime._state import thread_state
+from pai.schema import JsonValue
 
 if TYPE_CHECKING:
     from pai.contexts import Respond
@@ -225,6 +227,29 @@ class ThreadHandle:
         merge = change_of(schemas, private, public, replace=replace, at="thread_metadata")
         change = ThreadChange(thread_metadata=merge)
         await self._core.update(self._key, self._agent.key, change)
+
+    async def command(
+        self, name: str, input: object = None, *, client_data: object = None
+    ) -> JsonValue:
+        """
+        Run a command of the agent on this thread.
+
+        Args:
+            name: The command's name.
+            input: What its input class describes, as an instance or as JSON; ``None`` is ``{}``.
+            client_data: What the agent's ``client_data`` describes: untrusted.
+
+        Returns:
+            Its output, as JSON.
+
+        Raises:
+            InvalidInput: There is no such command, or input or client data do not fit; it did not
+                run. Or the command raised it.
+            ThreadNotFound: There is no such thread.
+            CommandFailed: It raised what is no error of pai, or its output does not fit.
+        """
+        given = {} if input is None else input
+        return await run_command(self._accepting, name, given, client_data)
 
     async def delete(self) -> None:
         """
