@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
-from pai import DataPart, Message, ReasoningPart, SystemMessage, TextPart
+from pai import DataPart, Message, OutputPart, ReasoningPart, SystemMessage, TextPart
 from pai.protocol import ProviderTool, ToolSpec
 
 __all__ = ("digest", "of_instructions", "of_message", "of_tool")
@@ -27,7 +27,7 @@ def of_message(message: Message) -> bytes:
     """
     The digest of what a model is told of a message: its role and its parts.
 
-    Data parts are the application's own, and the label of a reasoning may be written later.
+    Data parts and outputs are the application's own; the label of a reasoning may be written later.
     """
     made = blake2b(message.role.encode(), digest_size=_SIZE)
     for part in message.parts:
@@ -36,7 +36,7 @@ def of_message(message: Message) -> bytes:
             text = part.text.encode("utf-8", "surrogatepass")  # type: ignore[union-attr]  # see above
             made.update(b"\0text %d\0" % len(text))
             made.update(text)
-        elif kind is not DataPart:
+        elif kind not in (DataPart, OutputPart):
             fields = attrs.asdict(part, recurse=False)
             if kind is ReasoningPart:
                 del fields["summary"]

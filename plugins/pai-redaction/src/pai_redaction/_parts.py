@@ -12,6 +12,7 @@ from pai import (
     DataPart,
     File,
     FilePart,
+    OutputPart,
     ReasoningPart,
     Source,
     SourcePart,
@@ -48,6 +49,7 @@ _FIELDS: Final[dict[type, _Fields]] = {
     Source: _SOURCE,
     DataPart: {"value": Hider.value},
     Data: {"value": Hider.value},
+    OutputPart: {"value": Hider.value},
 }
 
 
