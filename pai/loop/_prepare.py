@@ -159,6 +159,8 @@ async def prepare_run(episode: Episode) -> Respond | None:
         episode.patch = patch_from_json(kept["patch"])  # type: ignore[arg-type]  # we wrote it
         if episode.patch is not None:
             episode.message_patch = episode.patch.changes.get("message_metadata")
+            if episode.message_patch is not None and episode.draft.message is None:
+                new_draft(episode, episode.draft.index)
             renew(episode.context, patch=episode.patch)
         return None
     respond = await _ask(episode)

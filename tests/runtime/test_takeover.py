@@ -16,6 +16,8 @@ import pytest
 from pai import (
     DenyCall,
     Message,
+    MetadataPatch,
+    MetadataSchemas,
     Pai,
     ReplaceInput,
     RunPatch,
@@ -27,6 +29,7 @@ from pai import (
     tool,
 )
 from pai.loop import _log
+from pai.loop._kept_patch import patch_to_json
 from pai.ports import Store
 from pai.protocol import (
     CallRecord,
@@ -213,6 +216,11 @@ def opened(call_id: str, name: str, status: Any = "requested", input: Any = None
     return CallRecord(call_id, "m", name, status, input={} if input is None else input)
 
 
+@attrs.frozen
+class Labelled:
+    label: str = ""
+
+
 class Twice:
     """Says how often each tool ran."""
 
@@ -330,6 +338,24 @@ async def test_data_that_no_commit_took_along_is_kept(left: Left, url: str) -> N
     async with Twice().app(url) as app:
         state, _ = await ended(app)
     assert [part.value for part in said(state)[0][2:]] == ["1", "3"]
+
+
+async def test_what_was_decided_for_messages_holds_for_the_next_worker(
+    left: Left, url: str
+) -> None:
+    """A-DEF-8, A-META-5: also for the message that it begins with."""
+    patch = RunPatch(message_metadata=MetadataPatch(public={"label": "kept"}))
+    await left.commit(Commit(patch={"episode": 1, "patch": patch_to_json(patch)}))
+
+    class Silent:
+        @hookimpl
+        def prepare_run(self) -> None:
+            raise AssertionError("it was asked already")
+
+    schemas = MetadataSchemas(private=Labelled, public=Labelled)
+    async with Twice().app(url, Silent(), message_metadata=schemas) as app:
+        state, _ = await ended(app)
+    assert [message.metadata for message in state.messages[1:]] == [{"label": "kept"}]
 
 
 async def test_a_run_that_is_cancelled_while_it_is_taken_over_keeps_all(
