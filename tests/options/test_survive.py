@@ -1,0 +1,131 @@
+"""Options survive a killed worker, and a run that waits for an answer."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from pai import (
+    Approve,
+    RunContext,
+    RunOptions,
+    ToolCallPart,
+    create_pai,
+    define_agent,
+    hookimpl,
+    step_limit,
+    tool,
+)
+from pai.testing import Call, ScriptedModel
+
+from .dying_worker import OPTIONS, agent
+
+pytestmark = pytest.mark.anyio
+ROOT = Path(__file__).parents[2]
+
+
+class Watch:
+    def __init__(self) -> None:
+        self.options: list[Any] = []
+
+    @hookimpl
+    def run_started(self, run: RunContext[Any]) -> None:
+        self.options.append(run.options)
+
+
+async def killed(url: str, marks: Path) -> None:
+    def play() -> None:
+        with subprocess.Popen(
+            [sys.executable, "-m", "tests.options.dying_worker", url, str(marks)],
+            cwd=ROOT, stdout=subprocess.PIPE, text=True,
+        ) as worker:  # fmt: skip
+            assert worker.stdout is not None
+            line = worker.stdout.readline()
+            worker.send_signal(signal.SIGKILL)
+            worker.wait(10)
+        assert line == "ready\n"
+
+    await anyio.to_thread.run_sync(play)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no kill -9")
+async def test_options_outlive_the_worker(tmp_path: Path) -> None:
+    """R-6, O-2, O-6, O-14, O-21, O-22: whoever takes the run over has them, and not its own fields."""
+    url, marks = f"sqlite:///{tmp_path / 'pai.db'}", tmp_path / "marks"
+    await killed(url, marks)
+    watch = Watch()
+    definition: Any = agent(
+        marks, [[Call("later", {"n": "3"})], "not asked"], lifecycle=watch,
+        tool_choice="none", stop_when=step_limit(1), max_steps=9,
+    )  # fmt: skip
+    async with create_pai(agents={"a": definition}, store=url) as app:
+        thread = app.thread("a", thread_id="t")
+        run = await thread.run("r")
+        with anyio.fail_after(20):
+            result = await run.result()
+        state = await thread.state()
+    # The second call had not begun: it is run once, though it must not be done twice.
+    assert marks.read_text().split("\n") == ["hang", "later 0", ""]
+    parts = [p for m in state.messages for p in m.parts if isinstance(p, ToolCallPart)]
+    assert [part.outcome for part in parts] == ["completed", "interrupted", "completed", "failed"]
+    # Input is not mended, and the fourth call uses up the budget.
+    assert "expected integer" in str(parts[-1].error)
+    assert (result.status, result.stop_reason) == ("completed", "tool_call_budget")
+    assert state.runs[0].parent_run_id == "p"
+    assert watch.options == [OPTIONS.to_json()]
+    (request,) = definition.model.requests
+    assert request.tool_choice == "auto"
+    assert [spec.name for spec in request.tools] == ["hang", "later", "ship"]
+    assert request.prompt_cache.retention == "long"
+
+
+@tool(needs_approval=True)
+def pay(ctx: Any) -> str:
+    """Pay."""
+    return "paid"
+
+
+@tool
+def look(ctx: Any) -> str:
+    """Look."""
+    return "seen"
+
+
+def paying(*script: Any, **fields: Any) -> Any:
+    return define_agent(
+        name="a", model=ScriptedModel(list(script)), tools={"pay": pay, "look": look}, **fields
+    )
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("new", [None, RunOptions(max_steps=2, tool_choice="none")])
+async def test_options_hold_after_an_answer(
+    durable: bool, new: RunOptions | None, tmp_path: Path
+) -> None:
+    """O-16, O-21: what forces a call does so in the first step of a run, not after a resume."""
+    url = f"sqlite:///{tmp_path / 'pai.db'}" if durable else "memory:"
+    options = RunOptions(max_steps=3, tool_choice="required", state=1)
+    first = paying([Call("pay", {}, "c")], *[[Call("look")]] * 5)
+    second = paying(*[[Call("look")]] * 5)
+    async with create_pai(agents={"a": first}, store=url) as app:
+        run = await app.thread("a", thread_id="t").send("go", options=options, run_id="r")
+        assert (await run.result()).status == "suspended"
+        if not durable:
+            await run.resume([Approve("c")], options=new)
+            result = await run.result()
+    if durable:
+        async with create_pai(agents={"a": second}, store=url) as app:
+            run = await app.thread("a", thread_id="t").run("r")
+            await run.resume([Approve("c")], options=new)
+            result = await run.result()
+    made = [*first.model.requests, *second.model.requests]
+    assert made[0].tool_choice == "required"
+    later = [request.tool_choice for request in made[1:]]
+    assert later == ([None] * 3 if new is None else ["none"] * 2)
+    assert result.stop_reason == "max_steps"
