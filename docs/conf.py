@@ -15,6 +15,7 @@ release = metadata.version("pai-core")
 
 extensions = [
     "_ext.api",
+    "_ext.options",
     "_ext.rules",
     "myst_parser",
     "sphinx.ext.autodoc",

@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from pai import (
+    UNSET,
     Approve,
     RunContext,
     RunOptions,
@@ -22,6 +23,7 @@ from pai import (
     step_limit,
     tool,
 )
+from pai.protocol import StateSnapshot
 from pai.testing import Call, ScriptedModel
 
 from .dying_worker import OPTIONS, agent
@@ -129,3 +131,21 @@ async def test_options_hold_after_an_answer(
     later = [request.tool_choice for request in made[1:]]
     assert later == ([None] * 3 if new is None else ["none"] * 2)
     assert result.stop_reason == "max_steps"
+
+
+@pytest.mark.parametrize("state", [UNSET, None, 0, {"page": [3]}])
+@pytest.mark.parametrize("durable", [False, True])
+async def test_state_is_told_when_the_run_suspends(
+    state: Any, durable: bool, tmp_path: Path
+) -> None:
+    """O-19: None is a value, and nothing is nothing; after a restart too."""
+    url = f"sqlite:///{tmp_path / 'pai.db'}" if durable else "memory:"
+    async with create_pai(agents={"a": paying([Call("pay", {}, "c")])}, store=url) as app:
+        run = await app.thread("a", thread_id="t").send("go", options=RunOptions(state=state))
+        await run.result()
+        events = [event async for event in run.events(after=0)]
+    kinds = [event.type for event in events]
+    told = [event.state for event in events if isinstance(event, StateSnapshot)]
+    assert told == ([] if state is UNSET else [state])
+    if told:
+        assert kinds[-2:] == ["state-snapshot", "run-suspended"]
