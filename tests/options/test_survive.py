@@ -145,7 +145,7 @@ async def test_state_is_told_when_the_run_suspends(
         await run.result()
         events = [event async for event in run.events(after=0)]
     kinds = [event.type for event in events]
-    told = [event.state for event in events if isinstance(event, StateSnapshot)]
+    told = [event.value for event in events if isinstance(event, StateSnapshot)]
     assert told == ([] if state is UNSET else [state])
     if told:
         assert kinds[-2:] == ["state-snapshot", "run-suspended"]
