@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
+import threading
+import time
 
 import anyio
 
@@ -13,6 +16,9 @@ from pai.errors import DefinitionError, Fault
 from pai.runtime import Pai
 
 __all__ = ("run_worker",)
+
+_PATIENCE = 5.0
+"""Seconds that tools in threads have to heed their signal."""
 
 
 def run_worker(app: Pai) -> int:
@@ -29,6 +35,7 @@ def run_worker(app: Pai) -> int:
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     warn(app.plugins)
     anyio.run(_work, app.working(True))
+    _leave()
     return 0
 
 
@@ -42,6 +49,22 @@ async def _work(app: Pai) -> None:
             async for _ in signals:
                 break
         _say("ending: runs under way are handed to other workers")
+
+
+def _leave() -> None:
+    """End with 0, also where a tool's thread does not heed its signal: its run is elsewhere."""
+    until = time.monotonic() + _PATIENCE
+    others = [
+        thread
+        for thread in threading.enumerate()
+        if not thread.daemon and thread is not threading.main_thread()
+    ]
+    for thread in others:
+        thread.join(max(until - time.monotonic(), 0.0))
+    if any(thread.is_alive() for thread in others):
+        _say("ended, although a tool's thread did not heed its signal")
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def _say(line: str) -> None:

@@ -42,6 +42,10 @@ async def within(
             if scope.cancel_called:
                 raise LateTool from error
             raise
+        except BaseException:
+            # The run's signal is set later: a worker thread must be told now.
+            own.set("cancelled")
+            raise
         finally:
             if scope.cancel_called:
                 own.set("timeout")

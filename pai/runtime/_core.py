@@ -404,6 +404,9 @@ class Core:
         except LeaseLost:
             _log.warning("lease lost run_id=%s thread_id=%s", run.id, key.thread_id)
         finally:
+            if job.scope.cancel_called:
+                # Code in a thread that nobody waits for goes on until it is told.
+                episode.signal.set("lease lost" if self.is_open else "shutdown")
             del self._jobs[key, run.id]
         return journal.more
 

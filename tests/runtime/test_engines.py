@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from stevedore import ExtensionManager
 
-from pai import DefinitionError, Pai, StoreError, ThreadNotFound, create_pai, define_agent
+from pai import (
+    DefinitionError,
+    Pai,
+    StoreError,
+    ThreadNotFound,
+    ToolContext,
+    create_pai,
+    define_agent,
+    tool,
+)
 from pai.errors import Fault
 from pai.ports import Engine, EngineHost, Store
 from pai.protocol import ThreadKey
 from pai.runtime import _engines
-from pai.testing import Hang, ScriptedModel
+from pai.testing import Call, Hang, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -161,6 +172,34 @@ async def test_a_runtime_that_closes_hands_its_runs_back(
         with anyio.fail_after(10):
             result = await run.result()
         assert (result.status, result.text) == ("completed", "Hi.")
+
+
+@pytest.mark.parametrize("limit", [None, 600.0])
+async def test_a_tool_in_a_thread_is_told_that_its_run_goes_elsewhere(
+    url: str, limit: float | None
+) -> None:
+    """A-CTX-2: nobody waits for it, so the signal is all that stops it."""
+    told: list[str | None] = []
+    begun, ended = threading.Event(), threading.Event()
+
+    @tool(timeout=limit)
+    def slow(ctx: ToolContext[Any]) -> str:
+        """Take its time."""
+        begun.set()
+        ctx.signal.wait(30)
+        told.append(ctx.signal.reason)
+        ended.set()
+        return "late"
+
+    agent = define_agent(name="a", model=ScriptedModel([Call("slow")]), tools={"slow": slow})
+    async with create_pai(agents={"a": agent}, store=url) as app:
+        run = await app.thread("a", thread_id="t").send("hello")
+        async for event in run.events():
+            if event.type == "tool-call":
+                break
+        await anyio.to_thread.run_sync(begun.wait, 10)
+    await anyio.to_thread.run_sync(ended.wait, 10)
+    assert told == ["cancelled" if limit else "shutdown"]
 
 
 async def test_runs_without_room_are_handed_back_too(
