@@ -22,7 +22,7 @@ app = App(
 )
 plugins = App(name="plugins", help="List the installed plugins.")
 app.command(plugins)
-threads = App(name="threads", help="Look at an agent's threads.")
+threads = App(name="threads", help="Look at an agent's threads, or delete one.")
 app.command(threads)
 db = App(name="db", help="Look at a database's tables, and bring them up to date.")
 app.command(db)
@@ -256,6 +256,43 @@ def show(
 
     made = load_app(target, store=store, engine=None, plugins=())
     show_thread(made, thread, Of(agent, identity))
+
+
+@threads.command
+def delete(
+    target: Target,
+    thread: str,
+    /,
+    *,
+    agent: str | None = None,
+    identity: str | None = None,
+    store: str | None = None,
+    yes: Annotated[bool, Parameter(negative="")] = False,
+    choice: Plugins = NO_CHOICE,
+) -> None:
+    """
+    Delete a thread and all that is of it; plugins that watch for that are told.
+
+    Parameters
+    ----------
+    target
+        What create_pai() returned, or an agent, as "module:attribute" or a path that ends in ".py".
+    thread
+        The thread's id.
+    agent
+        The agent's key, where there are several.
+    identity
+        Whose thread, as JSON.
+    store
+        The store's URL, for an agent; else that of the configuration file.
+    yes
+        Do not ask.
+    """
+    from pai.cli._load_app import load_app
+    from pai.cli._threads import Of, delete_thread
+
+    made = load_app(target, store=store, engine=None, plugins=choice.plugins())
+    delete_thread(made, thread, Of(agent, identity), yes=yes)
 
 
 @plugins.default

@@ -9,11 +9,12 @@ from collections.abc import Awaitable, Callable
 import anyio
 import attrs
 
+from pai.cli._plugins import warn
 from pai.errors import DefinitionError, Fault
 from pai.protocol import TextPart, ThreadState, ToolCallPart
 from pai.runtime import Pai, ThreadHandle
 
-__all__ = ("Of", "list_threads", "show_thread")
+__all__ = ("Of", "delete_thread", "list_threads", "show_thread")
 
 
 @attrs.frozen
@@ -75,6 +76,27 @@ def show_thread(app: Pai, thread_id: str, of: Of) -> None:
         _print(await thread.state())
 
     _with(app, shown)
+
+
+def delete_thread(app: Pai, thread_id: str, of: Of, *, yes: bool) -> None:
+    """
+    Delete a thread and all that is of it, once a person has agreed (R-16).
+
+    Raises:
+        DefinitionError: There is nobody to ask, and *yes* is not set.
+        ThreadNotFound: There is no such thread in this partition.
+    """
+    thread = _thread(app, thread_id, of)
+    if not yes:
+        if not sys.stdin.isatty():
+            fault = Fault("yes", "nobody can be asked here: say --yes")
+            raise DefinitionError([fault], subject="threads")
+        if input(f"Delete thread {thread_id!r} with all that is in it? [y/N] ").lower() != "y":
+            return
+
+    warn(app.plugins)
+    _with(app, thread.delete)
+    print(f"deleted {thread_id}")
 
 
 def _thread(app: Pai, thread_id: str, of: Of) -> ThreadHandle:

@@ -16,9 +16,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from pai import DefinitionError, Pai, ThreadNotFound, create_pai, define_agent
+from pai import DefinitionError, Pai, ThreadNotFound, ThreadRef, create_pai, define_agent, hookimpl
 from pai.cli._load_app import load_app
-from pai.cli._threads import Of, list_threads, show_thread
+from pai.cli._threads import Of, delete_thread, list_threads, show_thread
 from pai.cli._worker import run_worker
 
 from .test_chat import pai
@@ -218,9 +218,15 @@ def test_threads_are_listed_and_shown(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "teams.py").write_text(
-        "from pai import create_pai, define_agent\n"
+        "from pai import create_pai, define_agent, tool\n"
+        "@tool\n"
+        "def add(ctx, a: int, b: int) -> int:\n"
+        "    'Add.'\n"
+        "    return a + b\n"
         "def make():\n"
-        "    return create_pai(agents={key: define_agent(name=key, model='demo') for key in 'ab'},\n"
+        "    tools = {'add': add}\n"
+        "    agents = {key: define_agent(name=key, model='demo', tools=tools) for key in 'ab'}\n"
+        "    return create_pai(agents=agents,\n"
         "        store='sqlite:///pai.db', scope_key=lambda identity: identity['team'])\n"
     )
 
@@ -229,7 +235,7 @@ def test_threads_are_listed_and_shown(
 
     async def talk() -> None:
         async with app() as made:
-            for name, text in (("sums", "use add with 2 and 3"), ("colours", "Say \x1b[31mred")):
+            for name, text in (("sums", "What is 2 + 3?"), ("colours", "Say \x1b[31mred")):
                 run = await made.thread("a", thread_id=name).send(text)
                 assert (await run.result()).status == "completed"
 
@@ -246,7 +252,8 @@ def test_threads_are_listed_and_shown(
     assert [line.split()[0] for line in printed().splitlines()] == ["sums"]
     show_thread(app(), "sums", of)
     shown = printed()
-    assert "user: use add with 2 and 3" in shown
+    assert "user: What is 2 + 3?" in shown
+    assert 'add({"a": 2, "b": 3}) completed: 5' in shown
     assert re.search(r"^run \S+  .*  completed$", shown, re.MULTILINE)
     show_thread(app(), "colours", of)
     assert "\x1b" not in printed()
@@ -260,11 +267,51 @@ def test_threads_are_listed_and_shown(
         list_threads(app(), Of(), limit=20, after=None)
 
 
+def test_a_thread_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R-16: with all that is of it, after a person agreed; who watches for it is told."""
+    url, told = f"sqlite:///{tmp_path / 'pai.db'}", []
+
+    class Watches:
+        @hookimpl
+        def thread_deleted(self, thread: ThreadRef) -> None:
+            told.append(thread.id)
+
+    def app() -> Pai:
+        agent = define_agent(name="a", model="demo", lifecycle=Watches())
+        return create_pai(agents={"a": agent}, store=url, plugins=())
+
+    async def talk() -> None:
+        async with app() as made:
+            for name in ("one", "two"):
+                await (await made.thread("a", thread_id=name).send("Hello")).result()
+
+    anyio.run(talk)
+    with pytest.raises(DefinitionError, match="say --yes"):
+        delete_thread(app(), "one", Of(), yes=False)
+    delete_thread(app(), "one", Of(), yes=True)
+    assert told == ["one"]
+    capsys.readouterr()
+    list_threads(app(), Of(), limit=20, after=None)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["two"]
+    with pytest.raises(ThreadNotFound):
+        delete_thread(app(), "one", Of(), yes=True)
+
+
 def test_threads_at_the_command_line(tmp_path: Path) -> None:
-    assert pai(tmp_path, "chat", "What is 2 + 3?", "--thread", "sums").returncode == 0
+    """The words of the commands, each in a process of its own."""
     (tmp_path / "mine.py").write_text(AGENT.replace("'x'", "'assistant'"))
-    store = ("--store", "sqlite:///pai.db")
-    listed = pai(tmp_path, "threads", "mine.py", *store)
-    assert (listed.returncode, listed.stdout.split()[0]) == (0, "sums")
-    shown = pai(tmp_path, "threads", "show", "mine.py", "sums", *store)
-    assert 'add({"a": 2, "b": 3}) completed: 5' in shown.stdout
+    url = f"sqlite:///{tmp_path / 'pai.db'}"
+
+    async def talk() -> None:
+        agent = define_agent(name="assistant", model="demo")
+        async with create_pai(agents={"assistant": agent}, store=url) as app:
+            await (await app.thread("assistant", thread_id="sums").send("Hello")).result()
+
+    anyio.run(talk)
+    (tmp_path / "pai.toml").write_text('store = "sqlite:///pai.db"\n')
+    shown = pai(tmp_path, "threads", "show", "mine.py", "sums")
+    assert (shown.returncode, shown.stdout.splitlines()[0]) == (0, "user: Hello")
+    deleted = pai(tmp_path, "threads", "delete", "mine.py", "sums", "--yes")
+    assert (deleted.returncode, deleted.stdout) == (0, "deleted sums\n")
