@@ -59,6 +59,7 @@ from pai.definition._stop import (
     step_limit,
     until_finish_reason,
 )
+from pai.definition._stored_metadata import ReadMetadata, StoredMetadata
 from pai.definition._suspend import Suspend
 from pai.definition._thread_ref import ThreadRef
 from pai.definition._tool_context import Capabilities, ToolContext, ToolHost
@@ -96,6 +97,7 @@ __all__ = (
     "ObservedTool",
     "Output",
     "Price",
+    "ReadMetadata",
     "ReasoningSummaryConfig",
     "ReasoningSummaryGeneratorInput",
     "RepairToolInput",
@@ -104,6 +106,7 @@ __all__ = (
     "Signal",
     "StopStrategy",
     "StopWhen",
+    "StoredMetadata",
     "Suspend",
     "ThreadRef",
     "ThreadTitleConfig",

@@ -29,6 +29,7 @@ from pai.loop._history import repaired
 from pai.loop._host import HookHost
 from pai.loop._kept_patch import patch_from_json, patch_to_json
 from pai.loop._metadata import apply_patch, new_draft
+from pai.loop._old_metadata import read_metadata, write_through
 from pai.protocol import Commit, Message, ToolCallPart
 
 __all__ = ("behavior_input", "build_context", "check_contexts", "prepare_run", "take_patch")
@@ -39,7 +40,8 @@ async def build_context(episode: Episode) -> None:
     claimed = episode.claimed
     run, thread = claimed.run, claimed.thread
     request = run.request
-    episode.read_history(repaired(claimed.messages))
+    read = read_metadata(episode)
+    episode.read_history(repaired(read.messages))
     for message in episode.messages:
         if message.run_id == run.id:
             # A takeover goes on in the same run: its calls keep their ids.
@@ -57,7 +59,7 @@ async def build_context(episode: Episode) -> None:
         agent=AgentRef(episode.agent.definition.name, episode.agent.definition.version),
         id=run.id,
         operation=run.operation if run.episode == 1 else "resume",
-        metadata=run.metadata,
+        metadata=read.run,
         started_at=run.started_at or run.created_at,
         attempt=run.attempt,
         episode=run.episode,
@@ -72,13 +74,14 @@ async def build_context(episode: Episode) -> None:
             thread.key.thread_id,
             thread.title,
             thread.title_source,
-            thread.metadata,
+            read.thread,
             thread.created_at,
         ),
         input=_input(episode),
         host=HookHost(episode),
     )
     episode.context = context
+    write_through(episode)
     if brought := request.get("clientTools"):
         episode.bring_tools(client_tools_from_json(brought))
     if episode.draft.message is None:

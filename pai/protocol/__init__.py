@@ -100,6 +100,7 @@ if TYPE_CHECKING:
         WrapTransport,
     )
     from pai.protocol._state import (
+        Diagnostic,
         MessageView,
         PendingCall,
         RunStatus,
@@ -151,6 +152,7 @@ __all__ = (
     "DataPart",
     "Decision",
     "Deny",
+    "Diagnostic",
     "Event",
     "EventBase",
     "File",
@@ -342,6 +344,7 @@ _FILES = {
         "WrapTransport",
     ),
     "pai.protocol._state": (
+        "Diagnostic",
         "MessageView",
         "PendingCall",
         "RunStatus",

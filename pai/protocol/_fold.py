@@ -28,7 +28,14 @@ from pai.protocol._events import (
 from pai.protocol._fold_step import EPOCH, StepFold
 from pai.protocol._labels import labelled
 from pai.protocol._parts import DataPart, MessagePart, ToolCallPart
-from pai.protocol._state import MessageView, PendingCall, RunView, ThreadState, ThreadView
+from pai.protocol._state import (
+    Diagnostic,
+    MessageView,
+    PendingCall,
+    RunView,
+    ThreadState,
+    ThreadView,
+)
 from pai.protocol._stream import Data, StepReset, ToolCall
 
 __all__ = ("fold",)
@@ -64,8 +71,10 @@ class _Fold:
         self._step: StepFold | None = None
         self._pending: dict[tuple[str, str], PendingCall] = {}
         self._cursor = 0
+        self._diagnostics: tuple[Diagnostic, ...] = ()
         if state is None:
             return
+        self._diagnostics = state.diagnostics
         self._thread, self._cursor = state.thread, state.cursor
         self._pending = {(call.run_id, call.call_id): call for call in state.pending}
         self._messages = {message.id: message for message in state.messages}
@@ -105,7 +114,15 @@ class _Fold:
             tuple(self._pending.values()),
             self._cursor,
             open_step,
+            self._diagnostics,
         )
+
+    def _told(self, of: str, id_: str) -> None:
+        """What it has by now was checked: nothing is left out of that."""
+        if self._diagnostics:
+            self._diagnostics = tuple(
+                [item for item in self._diagnostics if (item.of, item.id) != (of, id_)]
+            )
 
     # ------------------------------------------------------------------ thread and runs
 
@@ -190,9 +207,12 @@ class _Fold:
         }
         if self._thread is not None and changes:
             self._thread = attrs.evolve(self._thread, **changes)
+            if event.metadata is not None:
+                self._told("thread", self._thread.id)
         run = self._runs.get(event.run_id)
         if run is not None and event.run_metadata is not None:
             self._runs[run.id] = attrs.evolve(run, metadata=event.run_metadata)
+            self._told("run", run.id)
 
     # ------------------------------------------------------------------ messages
 
@@ -219,6 +239,7 @@ class _Fold:
         message = self._messages.get(event.message_id)
         if message is not None:
             self._messages[message.id] = attrs.evolve(message, metadata=event.metadata)
+            self._told("message", message.id)
 
     def call_waits(self, event: ToolApprovalRequested | ToolSuspended) -> None:
         kind = event.kind if isinstance(event, ToolSuspended) else "approval"

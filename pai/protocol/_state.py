@@ -28,6 +28,7 @@ from pai.protocol._usage import Usage
 from pai.schema import JsonObject, JsonValue
 
 __all__ = (
+    "Diagnostic",
     "MessageView",
     "PendingCall",
     "RunStatus",
@@ -187,6 +188,24 @@ class PendingCall:
 
 
 @attrs.frozen
+class Diagnostic:
+    """
+    Something that was stored under an older schema and is not shown as it was (A-META-10).
+
+    Args:
+        of: What it was stored with.
+        id: The id of that thread, run or message.
+        path: Where it is: ``metadata.stars``.
+        message: What is wrong with it.
+    """
+
+    of: Literal["thread", "run", "message"]
+    id: str
+    path: str
+    message: str
+
+
+@attrs.frozen
 class ThreadState:
     """
     A thread at one moment: this and the events after *cursor* are all there is (R-25).
@@ -199,6 +218,7 @@ class ThreadState:
         cursor: The number of the last event that this state holds.
         open_step: The step under way, as the shortest events that make it: from here
             :func:`~pai.protocol.fold` goes on with it. Its message is the last of *messages*.
+        diagnostics: Public metadata that does not fit its schema any more, and is left out.
     """
 
     thread: ThreadView
@@ -207,3 +227,4 @@ class ThreadState:
     pending: tuple[PendingCall, ...]
     cursor: int
     open_step: tuple[EventBase, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from pai.contexts import AsideItem, ThreadRef
-from pai.definition import MetadataPatch, MetadataSchemas
+from pai.definition import MetadataPatch, MetadataSchemas, StoredMetadata
 from pai.errors import Fault, InvalidInput, LeaseLost, PluginError
 from pai.lifecycle import broken_hook, error_of
 from pai.loop import BoundAgent, asked_aside
@@ -111,7 +111,8 @@ async def delete(core: Core, agent: BoundAgent, key: ThreadKey) -> None:
 
 async def _tell(core: Core, agent: BoundAgent, head: ThreadRecord) -> None:
     key = head.key
-    thread = ThreadRef(key.thread_id, head.title, head.title_source, head.metadata, head.created_at)
+    bags = StoredMetadata(agent.definition.thread_metadata).read(head.metadata).bags
+    thread = ThreadRef(key.thread_id, head.title, head.title_source, bags, head.created_at)
     # Nothing may be written under its key any more: these are the rows that are of no thread.
     source = RecordSource(core.store, ThreadKey(key.partition, ""))
     for hook in agent.chains.thread_deleted:

@@ -12,7 +12,7 @@ import anyio.abc
 import attrs
 
 from pai.contexts import Records
-from pai.definition import AgentDefinition
+from pai.definition import AgentDefinition, StoredMetadata
 from pai.errors import DefinitionError, Fault, InvalidInput, StoreError, UnknownOptionError
 from pai.lifecycle import (
     Lifecycle,
@@ -205,6 +205,7 @@ class Pai:
         """
         agent = self._agent(key)
         _, partition, _ = self._place(agent, identity)
+        stored = StoredMetadata(agent.definition.thread_metadata)
         records, cursor = await self._core.store.threads(partition, agent.key, limit, after)
         return Page(
             tuple(
@@ -213,7 +214,7 @@ class Pai:
                         record.key.thread_id,
                         record.title,
                         record.title_source,
-                        record.metadata.shown(),
+                        stored.read(record.metadata).bags.shown(),
                         record.created_at,
                         record.updated_at,
                     )

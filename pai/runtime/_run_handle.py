@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pai.definition import ClientTool, RunOptions
+import attrs
+
+from pai.definition import ClientTool, RunOptions, StoredMetadata
 from pai.errors import Fault, StoreError, ThreadNotFound, UnknownOptionError
 from pai.protocol import (
     Event,
@@ -139,7 +141,8 @@ class RunHandle:
     async def _message(self) -> MessageView | None:
         for item in reversed(await self._core.store.run_messages(self._key, self.id)):
             if item.role == "assistant":
-                return message_view(item)
+                stored = StoredMetadata(self._accepting.agent.definition.message_metadata)
+                return message_view(attrs.evolve(item, metadata=stored.read(item.metadata).bags))
         return None
 
     async def resume(

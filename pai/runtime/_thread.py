@@ -276,7 +276,7 @@ class ThreadHandle:
         snapshot = await self._core.store.snapshot(self._key, self._agent.key)
         if snapshot is None:
             raise ThreadNotFound(self.id)
-        return await thread_state(self._core.store, snapshot)
+        return await thread_state(self._core.store, snapshot, self._agent.definition)
 
     def events(self, after: int = 0) -> AsyncIterator[Event]:
         """
