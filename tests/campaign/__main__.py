@@ -34,7 +34,10 @@ from .workload import KINDS, Marks, agent, content
 
 BACKENDS = ("asyncio", "trio")
 
-OPERATIONS = ("accept", "claim", "append", "commit", "renew", "cancel", "release", "put")
+OPERATIONS = (
+    "accept", "claim", "append", "commit", "renew", "cancel", "put", "answer", "update", "label",
+    "retitle", "finish",
+)  # fmt: skip
 PLACES = [
     f"{operation}: {where}"
     for operation in OPERATIONS
@@ -197,7 +200,6 @@ def table(figures: Figures, campaign: Campaign, folder: Path, seconds: float) ->
         "tool calls": figures.calls,
         "of them interrupted": figures.interrupted,
         "bodies of tools that ran": figures.bodies,
-        "ends that no observer saw": figures.untold,
         "store errors": sum(words[0] == "error" for words in marks),
         "seconds": round(seconds),
         "findings": len(figures.findings),

@@ -14,18 +14,22 @@ import attrs
 from pai import Pai, create_pai
 from pai.protocol import (
     Event,
+    ReasoningPart,
+    ReasoningSummary,
     RunFinished,
     RunQueued,
     RunStarted,
+    RunSuspended,
     TextPart,
     ThreadState,
+    ThreadUpdated,
     ToolCallPart,
     fold,
 )
 
 from .watcher import thread_ids
 from .worker import all_sends
-from .workload import Marks, agent, content, faults, kind_of, number_of, thread_of
+from .workload import LABEL, Marks, agent, content, faults, kind_of, number_of, thread_of
 
 __all__ = ("Figures", "check")
 
@@ -41,7 +45,6 @@ class Figures:
     calls: int = 0
     interrupted: int = 0
     bodies: int = 0
-    untold: int = 0
     statuses: Counter[str] = attrs.Factory(Counter)
     findings: list[str] = attrs.Factory(list)
 
@@ -65,6 +68,7 @@ async def check(url: str, folder: Path, seed: int) -> Figures:
         agents={"a": agent(Marks(folder / "late"))}, store=url, work=False
     ) as app:
         found: set[int] = set()
+        begun: set[int] = set()
         for thread_id in sorted(await thread_ids(app)):
             handle = app.thread("a", thread_id=thread_id)
             state = await handle.state()
@@ -79,11 +83,14 @@ async def check(url: str, folder: Path, seed: int) -> Figures:
             async for fault in _run_faults(app, thread_id, state, events, ran, figures):
                 figures.findings.append(f"{thread_id}: {fault}")
             found.update([number_of(run.id) for run in state.runs])
+            # One that was cancelled in the queue has no observers.
+            begun.update([number_of(run.id) for run in state.runs if run.started_at])
     if missing := sends["accepted"] - found:
         figures.findings.append(f"accepted and lost: {sorted(missing)}")
     if strange := found - sends["asked"]:
         figures.findings.append(f"never asked for: {sorted(strange)}")
-    figures.untold = len(sends["accepted"] - told)
+    if untold := begun - told:
+        figures.findings.append(f"run_settled was not told of: {sorted(untold)}")
     return figures
 
 
@@ -120,19 +127,22 @@ def _log_faults(state: ThreadState, events: list[Event], chance: random.Random) 
     order = list(dict.fromkeys([event.run_id for event in started]))
     if order != [run_id for run_id in queued if run_id in set(order)]:
         yield "started in another order than queued"
-    attempts: Counter[str] = Counter()
+    attempts: Counter[tuple[str, int]] = Counter()
     active: str | None = None
     for event in events:
         if isinstance(event, RunStarted):
-            attempts[event.run_id] += 1
-            if event.attempt != attempts[event.run_id]:
-                yield f"{event.run_id}: attempt {event.attempt} is the {attempts[event.run_id]}."
+            attempts[event.run_id, event.episode] += 1
+            place = attempts[event.run_id, event.episode]
+            if event.attempt != place:
+                yield f"{event.run_id}: attempt {event.attempt} is the {place}."
             if active not in (None, event.run_id):
                 yield f"{event.run_id} started while {active} was active"
             active = event.run_id
         elif isinstance(event, RunFinished) and active == event.run_id:
             active = None
-        elif not isinstance(event, (RunQueued, RunFinished)) and event.run_id != active:
+        elif isinstance(event, RunQueued) and active == event.run_id:
+            active = None  # handed back, or answered
+        elif not isinstance(event, _BESIDE) and event.run_id != active:
             yield f"{event.type} of {event.run_id}, which is not active"
 
 
@@ -146,6 +156,13 @@ async def _run_faults(
 ) -> Any:
     records = app.records("Ledger", thread_id=thread_id)
     marks: Any = state.thread.metadata["marks"]
+    numbers = [number_of(run.id) for run in state.runs]
+    if state.thread.metadata["edited"] not in [number for number in numbers if number % 4 == 0]:
+        yield f"the thread lost what was written beside runs: {state.thread.metadata['edited']}"
+    if state.thread.title not in [f"title {n}" for n in numbers] + [
+        f"after r-{n}" for n in numbers
+    ]:
+        yield f"the thread's title is {state.thread.title!r}"
     if len({message.id for message in state.messages}) < len(state.messages):
         yield "a message stands there twice"
     figures.takeovers += sum([isinstance(e, RunStarted) and e.attempt > 1 for e in events])
@@ -174,13 +191,16 @@ async def _run_faults(
         if not said:
             continue
         # Written before the step was, by each door.
-        if run.metadata != {"marks": {"run": 1}}:
+        if run.metadata != {"marks": {"run": 1}, "edited": -1}:
             yield f"{run.id} lost its metadata: {run.metadata}"
         if marks.get(run.id, -1) not in (len(said) - 1, len(said)):
             yield f"the thread lost the mark of {run.id}: {marks.get(run.id)}"
         for index in range(len(said)):
             if await records.get(f"{run.id}/{index}") != index:
                 yield f"{run.id} lost the record of step {index}"
+        labels = {p.summary for m in said for p in m.parts if isinstance(p, ReasoningPart)}
+        if labels - {LABEL} and run.status == "completed":
+            yield f"{run.id} has the labels {labels}"
         for part in calls:
             kept = await records.get(f"{run.id}/{part.call_id}")
             if part.outcome in ("completed", "failed") and kept != part.outcome:
@@ -189,4 +209,6 @@ async def _run_faults(
 
 # What a stopped worker may meet: its lease is gone, or SQLite's lock was held by another.
 _STOPPED = ("StoreError", "LeaseLost")
+# A run that was answered stays the thread's active one; labels and titles come when they come.
+_BESIDE = (RunQueued, RunFinished, RunSuspended, ThreadUpdated, ReasoningSummary)
 _ENDS = {"fails": ("failed",), "cancelled": ("cancelled", "completed")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import traceback
 from collections import defaultdict
@@ -13,11 +14,11 @@ import anyio
 import attrs
 
 from pai import Pai, create_pai
-from pai.errors import ModelError, StoreError
-from pai.runtime import _engines
+from pai.errors import AnswerConflict, CallsPending, ModelError, StoreError
+from pai.runtime import _engines, _side_jobs
 
 from .fail_points import Strike, kill, open_struck
-from .workload import Marks, agent, content, kind_of, thread_of
+from .workload import Marks, agent, answers, content, kind_of, thread_of
 
 __all__ = ("LEASE", "OPEN", "Life", "Sends", "all_sends", "work")
 
@@ -83,6 +84,8 @@ class Sends:
 async def work(life: Life) -> None:
     """Live until everything has ended, or for ever."""
     _engines.POLL = 0.05
+    _side_jobs.POLL = 0.1
+    _side_jobs.BACK_OFF = (0.1, 0.2, 0.5)
     marks = Marks(life.folder / "marks")
     chance = random.Random(life.seed)
 
@@ -97,29 +100,39 @@ async def work(life: Life) -> None:
             marks.add("error", type(error).__name__, where, str(error).replace(" ", "_"))
 
     strike = Strike(life.place or "", life.passing if life.place is not None else 0, struck)
-    store, _ = open_struck(life.url, strike)
+    store, points = open_struck(life.url, strike)
     sends = Sends(life)
     numbers = iter(sends)
-    async with (
-        create_pai(
-            agents={"a": agent(marks)}, store=store, lease=LEASE, on_runtime_error=reported
-        ) as app,
-        anyio.create_task_group() as group,
-    ):
+    async with create_pai(
+        agents={"a": agent(marks)}, store=store, lease=LEASE, on_runtime_error=reported
+    ) as app:
 
         async def follow() -> None:
             for number in numbers:
                 while True:
                     try:
                         await _one(app, sends, number, chance)
+                    except CallsPending:
+                        # Whoever asked for that run answers; until then its thread takes no other.
+                        await anyio.sleep(0.05)
                     except StoreError as error:
                         # A stopped worker may hold SQLite's lock; the caller asks again.
                         reported(error)
                     else:
                         break
 
-        for _ in range(OPEN):
-            group.start_soon(follow)
+        async with anyio.create_task_group() as group:
+            for _ in range(OPEN):
+                group.start_soon(follow)
+        # All runs have ended; what they left to be done has not, perhaps.
+        with anyio.move_on_after(30):
+            while await points.read(_jobs):  # noqa: ASYNC110  # nobody tells
+                await anyio.sleep(0.1)
+
+
+def _jobs(connection: Any) -> int:
+    count: int = connection.execute("SELECT count(*) FROM jobs").fetchone()[0]
+    return count
 
 
 async def _one(app: Pai, sends: Sends, number: int, chance: random.Random) -> None:
@@ -134,7 +147,13 @@ async def _one(app: Pai, sends: Sends, number: int, chance: random.Random) -> No
     if kind_of(number) == "cancelled":
         await anyio.sleep(chance.random() * 0.2)
         await run.cancel("user")
-    await run.result()
+    if number % 4 == 0:
+        # Beside the runs: another's metadata must not be lost by it, nor it by another's.
+        await thread.update_metadata(public={"edited": number})
+        await thread.rename(f"title {number}")
+    while (result := await run.result()).pending:
+        with contextlib.suppress(AnswerConflict):  # it was cancelled meanwhile
+            await run.resume(answers(result))
     sends.tell(number, "ended")
 
 

@@ -13,11 +13,18 @@ import attrs
 
 from pai import (
     AgentDefinition,
+    Approve,
     DataPart,
+    Deny,
     MetadataPatch,
     MetadataSchemas,
+    Provide,
+    ReasoningSummaryConfig,
     RunPatch,
+    RunResult,
     StepPatch,
+    Suspend,
+    ThreadTitleConfig,
     ToolCallPart,
     ToolContext,
     define_agent,
@@ -40,11 +47,13 @@ __all__ = (
 )
 
 INTERRUPTED = "interrupted"
+LABEL = "a label"
 
 
 @attrs.frozen
 class Bag:
     marks: dict[str, int] = attrs.Factory(dict)
+    edited: int = -1
 
 
 SCHEMAS = MetadataSchemas(private=Bag, public=Bag)
@@ -107,9 +116,24 @@ def _fails(number: int) -> list[Turn]:
     return [["I call.", Call("once", {"n": number}, "once-0")], ["I break", Fail()]]
 
 
+def _approved(number: int) -> list[Turn]:
+    return [
+        [
+            "May I?",
+            Call("gated", {"n": number}, "gated-0"),
+            Call("once", {"n": number}, "once-0"),
+        ],
+        f"You have decided on {number}.",
+    ]
+
+
+def _asked(number: int) -> list[Turn]:
+    return [["Which?", Call("asks", {"n": number}, "asks-0")], f"So it is {number}."]
+
+
 KINDS = {
     "text": _text, "calls": _calls, "data": _data, "notes": _notes, "broken": _broken,
-    "more-calls": _calls, "fails": _fails, "cancelled": _calls,
+    "approved": _approved, "asked": _asked, "fails": _fails, "cancelled": _calls,
 }  # fmt: skip
 """Kind -> what its model says, turn by turn."""
 
@@ -125,6 +149,25 @@ def content(number: int) -> str:
 def thread_of(number: int) -> str:
     """Some threads at a time, each with runs of every kind, from every slot."""
     return f"t{number // 160}-{number % 5}"
+
+
+def denied(number: int) -> bool:
+    """Whether the call of an ``approved`` run is refused."""
+    return number % 2 == 0
+
+
+def answers(result: RunResult) -> list[Approve | Deny | Provide]:
+    """What somebody says to the calls that wait."""
+    number = number_of(result.run_id)
+    given: list[Approve | Deny | Provide] = []
+    for call in result.pending:
+        if call.kind == "suspend":
+            given.append(Provide(call.call_id, number))
+        elif denied(number):
+            given.append(Deny(call.call_id, reason="not this one"))
+        else:
+            given.append(Approve(call.call_id))
+    return given
 
 
 def number_of(run_id: str) -> int:
@@ -156,7 +199,10 @@ class Ledger:
 
     @hookimpl
     async def prepare_model_step(self, step: Any, records: Any) -> StepPatch:
-        run, index = step.run, step.index
+        run = step.run
+        # Steps are counted anew in each episode.
+        own = [m for m in run.messages if m.run_id == run.id and m.role == "assistant"]
+        index = len(own)
         await records.put(f"{run.id}/{index}", index)
         marks = {**run.thread.metadata.public["marks"], run.id: index}
         # One at once, one with the step.
@@ -211,6 +257,18 @@ def agent(marks: Marks, *, pace: float = 0.002) -> AgentDefinition[Any]:
         marks.add("ran", ctx.run_id, ctx.call_id)
         return n + 1
 
+    @tool(needs_approval=True)
+    async def gated(ctx: ToolContext[Any], n: int) -> int:
+        """Work that must be approved, and not be done twice."""
+        return await work(ctx, n)
+
+    @tool(suspend=Suspend(payload=int, answer=int))
+    async def asks(ctx: ToolContext[Any], n: int) -> int:
+        """Work that asks somebody, and begins anew when it is answered."""
+        marks.add("ran", ctx.run_id, ctx.call_id)
+        answer: Any = await ctx.suspend(n)
+        return int(answer) + 1
+
     @tool
     async def broken(ctx: ToolContext[Any], n: int) -> int:
         """Work that fails."""
@@ -220,7 +278,18 @@ def agent(marks: Marks, *, pace: float = 0.002) -> AgentDefinition[Any]:
     return define_agent(
         name="a",
         model=ScriptedModel(_turn, chunk=6),
-        tools={"once": once, "again": again, "sync": sync, "broken": broken},
+        tools={
+            "once": once,
+            "again": again,
+            "sync": sync,
+            "broken": broken,
+            "gated": gated,
+            "asks": asks,
+        },
+        thread_titles=ThreadTitleConfig(
+            "refresh", generator=lambda given: f"after {given.run_id}", overwrite="always"
+        ),
+        reasoning_summary=ReasoningSummaryConfig(generator=lambda _: LABEL),
         ui_data={"note": str},
         run_metadata=SCHEMAS,
         thread_metadata=SCHEMAS,
@@ -274,14 +343,14 @@ def faults(
         whole = status == "completed" or index < len(messages) - 1
         yield from _message_faults(turns[index], message.parts, whole)
         yield from _call_faults(number, message.parts, ran)
-        if message.metadata["marks"] != {"run": 1}:
+        if message.metadata != {"marks": {"run": 1}, "edited": -1}:
             yield f"message {index} lacks its metadata: {message.metadata}"
     stored = {
         part.call_id for message in messages for part in message.parts
         if isinstance(part, ToolCallPart)
     }  # fmt: skip
     for call_id, times in ran.items():
-        if times > 1 and not call_id.startswith("again"):
+        if times > 1 and not call_id.startswith(("again", "asks")):
             yield f"{call_id} ran {times} times"
         if call_id not in stored:
             yield f"{call_id} ran and is not in the history"
@@ -323,8 +392,13 @@ def _call_faults(number: int, parts: Sequence[MessagePart], ran: Counter[str]) -
                 yield f"{part.call_id} gave {part.output}"
             if not times:
                 yield f"{part.call_id} completed and did not run"
-            if part.tool in ("once", "again") and part.call_id not in notes:
+            if part.tool in ("once", "again", "gated") and part.call_id not in notes:
                 yield f"{part.call_id} lost its data"
+            if part.tool == "gated" and denied(number):
+                yield f"{part.call_id} was denied and ran"
+        elif part.outcome == "denied":
+            if part.tool != "gated" or not denied(number) or times:
+                yield f"{part.call_id} is denied, and ran {times} times"
         elif part.outcome == "failed":
             if part.tool != "broken":
                 yield f"{part.call_id} failed: {part.error}"
