@@ -1,4 +1,4 @@
-"""A worker to be killed: `python -m tests.options.dying_worker URL MARKS` says `ready` and hangs."""
+"""A worker to be killed: `python -m tests.options.dying_worker URL MARKS TOOL TOOL` hangs."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def agent(
     )
 
 
-async def main(url: str, marks: Path) -> None:
+async def main(url: str, marks: Path, *tools: str) -> None:
     script: list[Turn] = [
         [Call("__lazy__tool__discovery__", {"toolNames": ["ship"]})],
-        [Call("hang", {}, "h"), Call("later", {}, "l")],
+        [Call(name, {}, name) for name in tools],
     ]
     async with create_pai(
         agents={"a": agent(marks, script, hangs=True)}, store=url, lease=0.5
@@ -92,4 +92,4 @@ async def main(url: str, marks: Path) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1], Path(sys.argv[2]))
+    anyio.run(main, sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])

@@ -41,10 +41,10 @@ class Watch:
         self.options.append(run.options)
 
 
-async def killed(url: str, marks: Path) -> None:
+async def killed(url: str, marks: Path, *tools: str) -> None:
     def play() -> None:
         with subprocess.Popen(
-            [sys.executable, "-m", "tests.options.dying_worker", url, str(marks)],
+            [sys.executable, "-m", "tests.options.dying_worker", url, str(marks), *tools],
             cwd=ROOT, stdout=subprocess.PIPE, text=True,
         ) as worker:  # fmt: skip
             assert worker.stdout is not None
@@ -60,7 +60,7 @@ async def killed(url: str, marks: Path) -> None:
 async def test_options_outlive_the_worker(tmp_path: Path) -> None:
     """R-6, O-2, O-6, O-14, O-21, O-22: whoever takes the run over has them, and not its own fields."""
     url, marks = f"sqlite:///{tmp_path / 'pai.db'}", tmp_path / "marks"
-    await killed(url, marks)
+    await killed(url, marks, "hang", "later")
     watch = Watch()
     definition: Any = agent(
         marks, [[Call("later", {"n": "3"})], "not asked"], lifecycle=watch,
@@ -85,6 +85,19 @@ async def test_options_outlive_the_worker(tmp_path: Path) -> None:
     assert request.tool_choice == "auto"
     assert [spec.name for spec in request.tools] == ["hang", "later", "ship"]
     assert request.prompt_cache.retention == "long"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no kill -9")
+async def test_a_call_that_had_its_turn_is_not_made_again(tmp_path: Path) -> None:
+    """R-12: that a call begins is written before it does, also if it had to wait for others."""
+    url, marks = f"sqlite:///{tmp_path / 'pai.db'}", tmp_path / "marks"
+    await killed(url, marks, "later", "hang")
+    async with create_pai(agents={"a": agent(marks, ["done"])}, store=url) as app:
+        run = await app.thread("a", thread_id="t").run("r")
+        with anyio.fail_after(20):
+            result = await run.result()
+    assert result.text == "done"
+    assert marks.read_text().split("\n") == ["later 0", "hang", ""]
 
 
 @tool(needs_approval=True)

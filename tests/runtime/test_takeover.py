@@ -22,11 +22,13 @@ from pai import (
     ReplaceInput,
     RunPatch,
     ToolContext,
+    budget,
     compose_lifecycle,
     create_pai,
     define_agent,
     hookimpl,
     tool,
+    until_finish_reason,
 )
 from pai.loop import _log
 from pai.loop._kept_patch import patch_to_json
@@ -427,3 +429,13 @@ async def test_a_run_that_gets_on_is_not_given_up(left: Left, url: str) -> None:
     async with Twice().app(url, script=[[Fail()]]) as app:
         state, _ = await ended(app)
     assert state.runs[0].error["code"] != "worker_lost"
+
+
+async def test_a_reason_to_stop_holds_after_a_takeover(left: Left, url: str) -> None:
+    """O-2: it is asked for of the step that the dead worker has committed."""
+    await left.step(opened("s", "send", "started"), usage=Usage(5, 5, 10))
+    when = until_finish_reason("tool-calls") & budget(tokens=10)
+    async with Twice().app(url, script=[], stop_when=when) as app:
+        state, _ = await ended(app)
+    assert state.runs[0].stop_reason == "finish_reason+token_budget"
+    assert said(state)[0][1].outcome == "completed"
