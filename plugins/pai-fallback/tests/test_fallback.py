@@ -464,3 +464,15 @@ def test_whatever_fails_one_answer_is_left_and_each_model_is_asked_once(kinds: l
         assert result.text == "I would"
     else:
         assert result.status == "failed"
+
+
+def test_the_agents_retries_do_not_multiply() -> None:
+    """O-17: a model of the chain that fails is asked once; without the chain it is asked again."""
+    busy = Fail(RateLimited("slow", provider="p", status=429, retry_after=0.0))
+    first, second = ScriptedModel([busy, "first"]), ScriptedModel([busy, "second"])
+    third = ScriptedModel(["third"])
+    agent = define_agent(name="a", model=first, lifecycle=fallback(second, third))
+    assert run_once_sync(agent, "go").text == "third"
+    assert [len(model.requests) for model in (first, second, third)] == [1, 1, 1]
+    alone = ScriptedModel([busy, "first"])
+    assert run_once_sync(define_agent(name="a", model=alone), "go").text == "first"
