@@ -174,10 +174,13 @@ class Core:
         async def kept() -> None:
             failures = 0
             while True:
+                began = anyio.current_time()
                 try:
                     await task()
                     failures = 0
                 except Exception as error:  # it must not cancel the user's body
+                    if anyio.current_time() - began > _BACK_OFF[-1]:
+                        failures = 0  # those of long ago are over
                     self.report(error, {"task": name})
                     await anyio.sleep(_BACK_OFF[min(failures, len(_BACK_OFF) - 1)])
                     failures += 1
@@ -270,10 +273,6 @@ class Core:
         self.publish(key, batch)
         if not self.engine.transactional:
             self.engine.wake(key)
-
-    def wake(self, key: ThreadKey) -> None:
-        """See that the thread's runs are worked on, here or elsewhere."""
-        self.engine.wake(key)
 
     def drain_soon(self, key: ThreadKey, claimed: Claimed | None = None) -> None:
         """Work on the thread's runs in a task, until none is left to take."""

@@ -143,8 +143,8 @@ async def test_double_and_lost_wakes_do_no_harm(url: str) -> None:
             with anyio.fail_after(20):
                 assert (await run.result()).text == "Hi."
             for _ in range(5):
-                app._core.wake(ThreadKey("default", "t"))
-                app._core.wake(ThreadKey("default", "nowhere"))
+                app._core.engine.wake(ThreadKey("default", "t"))
+                app._core.engine.wake(ThreadKey("default", "nowhere"))
             again = await app.thread("a", thread_id="t").send("more")
             with anyio.fail_after(20):
                 assert (await again.result()).status == "failed"  # the script is over

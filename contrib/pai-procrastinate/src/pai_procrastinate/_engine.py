@@ -151,6 +151,10 @@ class ProcrastinateEngine:
         finally:
             self._worker = None
             self._idle.set()
+        if not self._stopped:
+            raise StoreError(
+                "procrastinate's worker ended, as it lost the database: it begins anew"
+            )
 
     async def _sweep(self) -> None:
         """Bury the jobs of dead workers, whose locks keep others out, and wake who waits."""
