@@ -40,7 +40,7 @@ class LoopState(AgentBehaviorInput[ContextT], Generic[ContextT]):
     Where a run stands when it could go on: what a ``stop_when`` function is handed.
 
     Args:
-        steps: Model steps of this episode so far, at least one.
+        steps: Model steps of this episode so far; 0 behind a step that an answer has finished.
         finish_reason: How the last step finished.
         usage: What the run has used so far.
         tool_calls: Calls the run has made so far.
@@ -202,7 +202,7 @@ def step_limit(steps: int) -> StepLimit:
     Stop after so many model steps of an episode, as ``max_steps`` does.
 
     Args:
-        steps: At least 1; the first step is always made.
+        steps: At least 1; the first step of a run is always made.
 
     Raises:
         DefinitionError: It is no such number.

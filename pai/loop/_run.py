@@ -168,8 +168,10 @@ async def _loop(episode: Episode) -> RunEnd | None:
     if (output := output_is_due(episode)) is not None:
         return await _closing_step(episode, output)
     context = episode.context
+    # Behind a step that was left to this episode, or this worker, it is asked as behind any other.
+    behind = episode.draft.message is not None
     for index in range(_next_step(episode), episode.loop.max_steps):
-        if index and (reason := await stop_reason(episode, index)):
+        if (index or behind) and (reason := await stop_reason(episode, index)):
             return await _stop(episode, reason)
         if episode.draft.index != index:
             new_draft(episode, index)

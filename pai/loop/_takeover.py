@@ -52,6 +52,8 @@ async def take_over(episode: Episode) -> None:
 def go_on(episode: Episode) -> None:
     """Stand where the run was suspended: behind its last step, with the calls that waited."""
     episode.usage = episode.claimed.run.usage or episode.usage
+    # A step can only wait for the calls that it ended with.
+    episode.finish_reason = "tool-calls"
     _stand(episode)
 
 

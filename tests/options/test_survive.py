@@ -17,11 +17,13 @@ from pai import (
     RunContext,
     RunOptions,
     ToolCallPart,
+    budget,
     create_pai,
     define_agent,
     hookimpl,
     step_limit,
     tool,
+    until_finish_reason,
 )
 from pai.protocol import StateSnapshot
 from pai.testing import Call, ScriptedModel
@@ -144,6 +146,29 @@ async def test_options_hold_after_an_answer(
     later = [request.tool_choice for request in made[1:]]
     assert later == ([None] * 3 if new is None else ["none"] * 2)
     assert result.stop_reason == "max_steps"
+
+
+@pytest.mark.parametrize(
+    ("when", "steps", "reason"),
+    [
+        (budget(tool_calls=2), 2, "tool_call_budget"),
+        (until_finish_reason("tool-calls"), 1, "finish_reason"),
+        (step_limit(1), 3, None),
+    ],
+)
+async def test_a_reason_to_stop_holds_behind_an_answer(
+    when: Any, steps: int, reason: str | None
+) -> None:
+    """O-2: a budget is the run's, whatever had to be asked; a step limit is the episode's."""
+    definition = paying(*[[Call("pay")]] * 3, stop_when=when)
+    async with create_pai(agents={"a": definition}) as app:
+        run = await app.thread("a").send("go")
+        result = await run.result()
+        for _ in range(2):
+            if result.status == "suspended":
+                await run.resume([Approve(result.pending[0].call_id)])
+                result = await run.result()
+    assert (result.stop_reason, len(definition.model.requests)) == (reason, steps)
 
 
 @pytest.mark.parametrize("state", [UNSET, None, 0, {"page": [3]}])
