@@ -26,7 +26,6 @@ from pai.protocol import (
     Claimed,
     Event,
     JobRecord,
-    RunRecord,
     RunStarted,
     ThreadChange,
     ThreadKey,
@@ -34,6 +33,7 @@ from pai.protocol import (
     new_id,
 )
 from pai.runtime._error_log import logger_of, named
+from pai.runtime._fitting import Fitting
 from pai.runtime._hub import Hub
 from pai.runtime._side_jobs import SideJobs
 
@@ -96,15 +96,13 @@ class Core:
         self._hubs: WeakValueDictionary[ThreadKey, Hub] = WeakValueDictionary()
         self._jobs: dict[tuple[ThreadKey, str], _Job] = {}
         self._draining: dict[ThreadKey, bool] = {}
-        # Runs that can't be worked on here, and those of them that were reported.
-        self._left: dict[str, StoreError] = {}
-        self._told: set[str] = set()
         self._wishes: dict[tuple[ThreadKey, str], str] = {}
         self._group: anyio.abc.TaskGroup | None = None
         self._idle: anyio.Event | None = None
         self.signals: Final[set[Signal]] = set()
         """Those of commands that run: set when the runtime closes."""
         self._tools: anyio.CapacityLimiter | None = None
+        self._fitting: Final = Fitting(agents, self.report)
         self._side: Final = SideJobs(
             store,
             agents,
@@ -299,10 +297,9 @@ class Core:
                 self._draining[key] = False
                 if claimed is None:
                     claimed = await self.store.claim(
-                        key, self.owner, self.lease, self.started(key), self._takes
+                        key, self.owner, self.lease, self.started(key), self._fitting.takes
                     )
-                    if self._left:
-                        self._tell_left()
+                    self._fitting.tell()
                 if claimed is not None:
                     head = claimed.thread
                     found = self.bound(hub, key, head.created_at, head.agent)
@@ -327,41 +324,6 @@ class Core:
             if not self._draining and self._idle is not None:
                 self._idle.set()
                 self._idle = None
-
-    def _takes(self, run: RunRecord) -> bool:
-        """
-        Whether a run can be worked on here; one that can't is left to others (A-DEF-7).
-
-        The store asks this in the transaction, perhaps in a thread of its own.
-        """
-        agent = self.agents.get(run.agent)
-        if agent is None:
-            self._left[run.id] = StoreError(
-                f"run {run.id!r} stays queued: there is no agent {run.agent!r} here"
-            )
-            return False
-        own, compatible = agent.definition.version, agent.definition.compatible
-        if run.version == own or compatible is None:
-            return True
-        error: Exception | None = None
-        try:
-            if compatible(run.version, own):
-                return True
-        except Exception as broken:
-            error = broken
-        refusal = StoreError(
-            f"run {run.id!r} stays queued: it is of version {run.version!r}, and the agent's"
-            f" version {own!r} is not compatible"
-        )
-        refusal.__cause__ = error
-        self._left[run.id] = refusal
-        return False
-
-    def _tell_left(self) -> None:
-        for run_id in [name for name in self._left if name not in self._told]:
-            self._told.add(run_id)
-            self.report(self._left[run_id], {"run_id": run_id})
-        self._left.clear()
 
     async def _work_on(self, key: ThreadKey, hub: Hub, claimed: Claimed) -> bool:
         """Work on one run; whether another one waits."""
