@@ -11,7 +11,6 @@ from pai.schema import Schema, check_json, compile_schema
 
 __all__ = (
     "LATER",
-    "LATER_OPTION",
     "arity_faults",
     "class_faults",
     "compiled",
@@ -27,7 +26,6 @@ __all__ = (
 )
 
 LATER = "is not available yet: it comes with durable suspension"
-LATER_OPTION = "is not available yet: it comes with the run options"
 
 
 def compiled(schema: object, at: str, faults: list[Fault]) -> Schema[object] | None:
