@@ -115,6 +115,13 @@ def kill(session: nox.Session) -> None:
         session.run("python", "-m", "tests.campaign", *arguments)
 
 
+@nox.session(default=False)
+def load(session: nox.Session) -> None:
+    """8 workers, 200 threads, 10 sends each on PostgreSQL (--workers, --threads, --sends)."""
+    session.install("--group=test", *EDITABLE)
+    session.run("python", "-m", "tests.campaign.load", *session.posargs)
+
+
 @nox.session
 def typing(session: nox.Session) -> None:
     """mypy, strict; and pyright on what the types of public names promise."""

@@ -17,17 +17,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any
 
 import anyio
 import attrs
 
 from pai import create_pai
 
-from ..postgres import fresh_database
 from .checks import Figures, check
+from .forking import a_store, fork
 from .watcher import watch
 from .worker import LEASE, Life, work
 from .workload import KINDS, Marks, agent, content
@@ -62,26 +60,6 @@ class Child:
     dies: float
     stops: float | None = None
     goes_on: float | None = None
-
-
-def fork(task: Callable[..., Coroutine[Any, Any, None]], *args: Any, log: Path, **how: Any) -> int:
-    """Run a coroutine in a process of its own: everything is imported already."""
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        with log.open("a") as file:
-            os.dup2(file.fileno(), 1)
-            os.dup2(file.fileno(), 2)
-        anyio.run(task, *args, **how)
-        code = 0
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        os._exit(code)
 
 
 class Campaign:
@@ -220,17 +198,6 @@ async def warm(url: str, folder: Path) -> None:
                     await (await app.thread("a").send(content(number))).result()
 
 
-@contextlib.contextmanager
-def store(kind: str, folder: Path) -> Iterator[str]:
-    if kind == "sqlite":
-        yield f"sqlite:///{folder / 'pai.db'}"
-    elif kind == "postgresql":
-        with fresh_database() as url:
-            yield url
-    else:
-        yield kind
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="nox -s kill --", description=__doc__)
     parser.add_argument("--kills", type=int, default=1000)
@@ -249,7 +216,7 @@ def main() -> None:
             folder.mkdir(parents=True)
         else:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        url = stack.enter_context(store(options.store, folder))
+        url = stack.enter_context(a_store(options.store, folder))
         for backend in BACKENDS:
             anyio.run(warm, url, folder, backend=backend)
         started = time.monotonic()

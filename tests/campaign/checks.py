@@ -31,7 +31,7 @@ from .watcher import thread_ids
 from .worker import all_sends
 from .workload import LABEL, Marks, agent, content, faults, kind_of, number_of, thread_of
 
-__all__ = ("Figures", "check")
+__all__ = ("Figures", "check", "events_of", "log_faults")
 
 
 @attrs.define
@@ -72,13 +72,13 @@ async def check(url: str, folder: Path, seed: int) -> Figures:
         for thread_id in sorted(await thread_ids(app)):
             handle = app.thread("a", thread_id=thread_id)
             state = await handle.state()
-            events = await _events(handle, state.cursor)
+            events = await events_of(handle, state.cursor)
             figures.threads += 1
             figures.events += len(events)
-            for fault in _log_faults(state, events, chance):
+            for fault in log_faults(state, events, chance):
                 figures.findings.append(f"{thread_id}: {fault}")
             late = chance.randrange(len(events))
-            if await _events(handle, state.cursor, late) != events[late:]:
+            if await events_of(handle, state.cursor, late) != events[late:]:
                 figures.findings.append(f"{thread_id}: one who joins at {late} sees other events")
             async for fault in _run_faults(app, thread_id, state, events, ran, figures):
                 figures.findings.append(f"{thread_id}: {fault}")
@@ -94,7 +94,7 @@ async def check(url: str, folder: Path, seed: int) -> Figures:
     return figures
 
 
-async def _events(thread: Any, until: int, after: int = 0) -> list[Event]:
+async def events_of(thread: Any, until: int, after: int = 0) -> list[Event]:
     found: list[Event] = []
     with anyio.fail_after(30):
         while after < until:
@@ -106,7 +106,7 @@ async def _events(thread: Any, until: int, after: int = 0) -> list[Event]:
     return found
 
 
-def _log_faults(state: ThreadState, events: list[Event], chance: random.Random) -> Iterator[str]:
+def log_faults(state: ThreadState, events: list[Event], chance: random.Random) -> Iterator[str]:
     if [event.seq for event in events] != list(range(1, state.cursor + 1)):
         yield "the log has a gap"
     if fold(None, events) != state:

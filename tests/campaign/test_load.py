@@ -1,0 +1,31 @@
+"""Many workers on many threads: the small form of ``nox -s load``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_workers_share_threads_of_postgresql(postgres: str) -> None:
+    """R-1, R-2: in order, and one at a time."""
+    load(postgres, "--workers=4", "--threads=12", "--sends=4")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_workers_share_threads_of_sqlite() -> None:
+    """R-1, R-2: the same with processes on one file."""
+    load("sqlite", "--workers=3", "--threads=8", "--sends=3")
+
+
+def load(store: str, *options: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.campaign.load", f"--store={store}", *options],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
