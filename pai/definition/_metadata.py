@@ -15,6 +15,7 @@ from pai.schema import (
     check_metadata_class,
     compile_schema,
     fitted,
+    guarded,
     initial,
     merge_patch,
     same_json,
@@ -63,7 +64,7 @@ class MetadataSchemas(Generic[PrivateT, PublicT]):
         private: Mapping[str, object] = bags.private
         public: Mapping[str, object] = bags.public
         if patch.private:
-            private = _merged(self.private, private, patch.private, f"{at}.private")
+            private = _guarded(self.private, private, patch.private, f"{at}.private")
         if patch.public:
             public = _merged(self.public, public, patch.public, f"{at}.public")
         return Metadata(private, public)
@@ -83,7 +84,7 @@ class MetadataSchemas(Generic[PrivateT, PublicT]):
             InvalidInput: What is given does not fit.
         """
         if private is not None:
-            private = merge_patch(compile_schema(self.private), {}, private, at=f"{at}.private")
+            private = _guarded(self.private, {}, private, f"{at}.private")
         if public is not None:
             public = merge_patch(compile_schema(self.public), {}, public, at=f"{at}.public")
         return Metadata(
@@ -97,8 +98,11 @@ class MetadataSchemas(Generic[PrivateT, PublicT]):
         Returns:
             The bags, and what did not fit in the private and in the public one: it is left out.
         """
-        private, hidden = fitted(compile_schema(self.private), _json(bags.private))
+        schema: Schema[object] = compile_schema(self.private)
+        private, hidden = fitted(schema, _json(bags.private))
         public, shown = fitted(compile_schema(self.public), _json(bags.public))
+        if hidden:
+            hidden = tuple(guarded(schema, hidden, "$"))
         return Metadata(private, public), hidden, shown
 
 
@@ -147,6 +151,17 @@ class MetadataMerge:
         ):
             return self.made
         return self._schemas.patched(stored, self._patch, at=self._at)
+
+
+def _guarded(
+    cls: type[object], bag: Mapping[str, object], patch: Mapping[str, object], at: str
+) -> JsonObject:
+    """A private bag, patched: what is wrong is told without what is in it (A-META-6)."""
+    try:
+        return _merged(cls, bag, patch, at)
+    except InvalidInput as error:
+        faults = guarded(compile_schema(cls), error.faults, at)
+    raise InvalidInput(faults, subject="metadata")
 
 
 def _merged(

@@ -67,6 +67,9 @@ async def run_command(
         if not is_stray(error):
             raise
         failure: BaseException = error
+    except _Refused as error:
+        # Nobody may take it for a fault of the command's own input.
+        failure = error.__cause__ or error
     except PaiError:
         raise
     except Exception as error:
@@ -162,6 +165,10 @@ class _Misfit(Exception):
     """The output does not fit its schema; holds the faults."""
 
 
+class _Refused(InvalidInput):
+    """What the command made of metadata does not fit; its cause says the same to the application."""
+
+
 class _Host:
     """Behind :class:`~pai.definition.CommandContext`."""
 
@@ -172,6 +179,17 @@ class _Host:
         self._command: Final = command
 
     async def update_metadata(
+        self,
+        run: MetadataPatch | None,
+        thread: MetadataPatch | None,
+        message: MetadataPatch | None,
+    ) -> None:
+        try:
+            await self._update(run, thread, message)
+        except InvalidInput as error:
+            raise _Refused(error.faults, subject="metadata") from error
+
+    async def _update(
         self,
         run: MetadataPatch | None,
         thread: MetadataPatch | None,

@@ -19,7 +19,14 @@ from ._json import (
     parse_json,
     same_json,
 )
-from ._metadata import check_metadata_class, fitted, initial, merge_patch, parse_stable
+from ._metadata import (
+    check_metadata_class,
+    fitted,
+    guarded,
+    initial,
+    merge_patch,
+    parse_stable,
+)
 from ._schema import Schema, ValueSchema, compile_schema
 from ._unset import UNSET, Unset
 
@@ -50,6 +57,7 @@ __all__ = (
     "dump_json",
     "fitted",
     "function_schema",
+    "guarded",
     "initial",
     "merge_patch",
     "parse_json",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pai.errors import DefinitionError, Fault, InvalidInput
 
@@ -13,7 +13,7 @@ from ._refusal import MAX_FAULTS
 from ._schema import Schema, ValueSchema, compile_schema
 from ._shapes import Record, Table, strip
 
-__all__ = ("check_metadata_class", "fitted", "initial", "merge_patch", "parse_stable")
+__all__ = ("check_metadata_class", "fitted", "guarded", "initial", "merge_patch", "parse_stable")
 
 
 def parse_stable(schema: ValueSchema, value: object, *, at: str = "$") -> JsonValue:
@@ -107,6 +107,28 @@ def fitted(schema: ValueSchema, bag: JsonObject) -> tuple[JsonObject, tuple[Faul
     except InvalidInput:
         # Each fits, and not together.
         return initial(schema), faults
+
+
+def guarded(schema: Schema[object], faults: Iterable[Fault], at: str) -> list[Fault]:
+    """
+    Faults of a bag that is secret: keys that the schema does not declare are content (R-40).
+
+    Args:
+        schema: Of the bag.
+        faults: What is wrong with it.
+        at: The name of the bag in their paths.
+    """
+    shape = strip(schema.shape)
+    keys = shape.fields.keys() if isinstance(shape, Record) else ()
+    found: dict[Fault, None] = {}
+    for fault in faults:
+        rest = fault.path[len(at) :]
+        if rest and rest.removeprefix(".") not in keys:
+            field = next((key for key in keys if rest.startswith((f".{key}.", f".{key}["))), None)
+            path = at if field is None else f"{at}.{field}"
+            fault = Fault(path, "does not fit its schema")
+        found[fault] = None
+    return list(found)
 
 
 def _object(value: JsonValue) -> JsonObject:

@@ -300,3 +300,33 @@ def test_no_error_shows_a_private_value(secret):
         with pytest.raises(InvalidInput) as caught:
             BAGS.patched(BAGS.initial(), MetadataPatch(private={"opened": value}), at="run")
         assert secret not in str(caught.value)
+
+
+@attrs.frozen
+class Secretive:
+    tree: dict[str, list[str]] = attrs.field(factory=dict)
+    count: int = 0
+
+
+@given(st.text(min_size=1).map("planted {}".format))
+def test_no_error_shows_a_private_key(key):
+    """A-META-6, R-40: keys that the schema does not declare are content."""
+    pair = MetadataSchemas(private=Secretive, public=Secretive)
+    for patch, path in (
+        ({key: 1}, "run.private"),
+        ({"tree": {key: "no list"}}, "run.private.tree"),
+        ({"count": [key]}, "run.private.count"),
+    ):
+        for refused in (
+            lambda patch=patch: pair.patched(
+                pair.initial(), MetadataPatch(private=patch), at="run"
+            ),
+            lambda patch=patch: pair.replaced(pair.initial(), patch, None, at="run"),
+        ):
+            with pytest.raises(InvalidInput) as caught:
+                refused()
+            assert [fault.path for fault in caught.value.faults] == [path]
+            assert key not in f"{caught.value}{caught.value.__context__}"
+    _, hidden, shown = pair.read(Metadata({key: 1}, {key: 1}))
+    assert key not in str(hidden)
+    assert len(hidden) == len(shown) == 1
