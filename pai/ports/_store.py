@@ -1,30 +1,13 @@
-"""
-What can be swapped under pai: model drivers, stores and engines.
-
-Each port says its guarantees first, then its methods. A kit in :mod:`pai.testing` checks them.
-"""
+"""Where threads live: the truth."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Literal,
-    NamedTuple,
-    Protocol,
-    TypeVar,
-    runtime_checkable,
-)
-
-import attrs
-
-from pai.protocol import ModelSettings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from pai.errors import Fault
     from pai.protocol import (
         Accepted,
         Answered,
@@ -40,146 +23,18 @@ if TYPE_CHECKING:
         Message,
         NewLabel,
         NewTitle,
-        PromptCache,
-        ProviderOptions,
-        ProviderTool,
-        ReasoningLevel,
-        Retry,
         RunRecord,
         RunSource,
-        StreamPart,
-        SystemMessage,
         ThreadChange,
         ThreadKey,
         ThreadRecord,
         ThreadSnapshot,
-        ToolChoice,
-        ToolSpec,
-        Transport,
     )
-    from pai.schema import JsonObject, JsonValue
+    from pai.schema import JsonObject
 
-__all__ = (
-    "Engine",
-    "EngineHost",
-    "ModelDriver",
-    "ModelProfile",
-    "ModelRequest",
-    "RecordScope",
-    "RunHold",
-    "Store",
-    "TransactionalStore",
-)
+__all__ = ("RecordScope", "RunHold", "Store", "TransactionalStore")
 
 T = TypeVar("T")
-
-
-# ---------------------------------------------------------------------------- models
-
-
-@attrs.frozen
-class ModelProfile:
-    """
-    What a driver's model can do.
-
-    Args:
-        combined_output: Structured output and tools go together in one request.
-        output_source: Where the structured output comes: in the text, or as an event.
-        mid_conversation: Channels by which changes of tools or instructions can be told.
-        reasoning: Levels of reasoning the model takes, weakest first; empty: not known, send as is.
-        requires: Ids of capabilities the driver needs on the request.
-    """
-
-    combined_output: bool = False
-    output_source: Literal["text", "event"] = "text"
-    mid_conversation: tuple[str, ...] = ()
-    reasoning: tuple[ReasoningLevel, ...] = ()
-    requires: tuple[str, ...] = ()
-
-
-@attrs.frozen(eq=False)
-class ModelRequest:
-    """
-    One request to a model. It is immutable: change it with ``attrs.evolve``.
-
-    Args:
-        model: The driver, or a name that the loop resolves (``"openai:gpt-5.2"``).
-        instructions: System messages, in order.
-        messages: The conversation so far, oldest first; provider-valid (R-15).
-        tools: The tools offered; the same tuple as long as the same tools are offered, so that a
-            driver can keep its encoded form by identity.
-        provider_tools: Tools that the provider runs.
-        tool_choice: ``None`` leaves it to the provider.
-        settings: Sampling.
-        provider_options: Options by provider name.
-        output: JSON Schema of the answer, where one is wanted.
-        prompt_cache: ``None`` sends nothing.
-        approvals: Decisions for drivers that ask for approvals themselves.
-        capabilities: Bound capabilities by id, for drivers that require some.
-        mid_conversation: What changed since the last call, for drivers with a channel for it.
-        metadata: For observability only: never on the provider's wire (O-9).
-        transport: How it travels; ``None`` leaves all of that to the driver.
-        retry: How often the loop makes the call again that failed before its first part (O-17);
-            ``None``: never. It is the loop's business: drivers leave it alone.
-    """
-
-    model: ModelDriver | str
-    messages: Sequence[Message]
-    instructions: tuple[SystemMessage, ...] = ()
-    tools: tuple[ToolSpec, ...] = ()
-    provider_tools: tuple[ProviderTool, ...] = ()
-    tool_choice: ToolChoice | None = None
-    settings: ModelSettings = ModelSettings()
-    provider_options: ProviderOptions = attrs.field(factory=dict)
-    output: JsonObject | None = None
-    prompt_cache: PromptCache | None = None
-    approvals: Mapping[str, JsonValue] = attrs.field(factory=dict)
-    capabilities: Mapping[str, object] = attrs.field(factory=dict)
-    mid_conversation: JsonObject | None = None
-    metadata: Mapping[str, JsonValue] = attrs.field(factory=dict)
-    transport: Transport | None = attrs.field(default=None, repr=False)
-    retry: Retry | None = None
-
-
-@runtime_checkable
-class ModelDriver(Protocol):
-    """
-    A model that streams.
-
-    Guarantees a driver gives:
-
-    * The stream is well formed: an ``…End`` for each ``…Start``, deltas between them, one
-      ``ToolCall`` for each ``ToolInputStart``, and one ``StepFinish`` as its last part. A stream of
-      the provider that ends otherwise raises :class:`~pai.errors.IncompleteStream`.
-    * Ids of texts and reasonings are unique within the stream, as are call ids.
-    * Errors are :class:`~pai.errors.ModelError` with provider, code and status, without a header,
-      a key or content. Cancellation passes through.
-    * It retries nothing: the loop does, in one place (O-17).
-    * Closing the iterator early frees the connection.
-    * It runs on asyncio and on trio, or says at construction that it does not.
-    """
-
-    @property
-    def provider(self) -> str:
-        """The provider's name, by which it finds its entry in ``provider_options``."""
-
-    @property
-    def name(self) -> str:
-        """The model's name at the provider."""
-
-    @property
-    def profile(self) -> ModelProfile:
-        """What the model can do."""
-
-    def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart | list[StreamPart]]:
-        """
-        Ask the model.
-
-        Yields parts, or lists of parts: a list for each read of the socket costs least.
-        """
-
-
-# ---------------------------------------------------------------------------- store
 
 
 class RecordScope(NamedTuple):
@@ -566,92 +421,3 @@ class TransactionalStore(Protocol):
 
     async def tx(self, fn: Callable[..., T], *args: Any) -> T:
         """Run ``fn(connection, *args)`` as one transaction."""
-
-
-# ---------------------------------------------------------------------------- engine
-
-
-class EngineHost(Protocol):
-    """What an engine is given: the runtime whose workers it wakes."""
-
-    @property
-    def store(self) -> Store:
-        """The truth; it is open."""
-
-    @property
-    def works(self) -> bool:
-        """Whether runs are worked on in this process, or it only accepts them."""
-
-    @property
-    def lease(self) -> float:
-        """Seconds a worker may be silent before others take its run (R-4)."""
-
-    @property
-    def max_runs(self) -> int | None:
-        """Runs worked on at once in this process; ``None``: no limit."""
-
-    async def drain(self, key: ThreadKey) -> None:
-        """
-        Work on the thread's runs until none is left to take.
-
-        It raises nothing of a run. Where the thread is worked on here already, that work is told to
-        look again, and this returns at once.
-        """
-
-    def drain_soon(self, key: ThreadKey) -> None:
-        """Do so in a task of the runtime."""
-
-    def spawn(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Start a task that lives as long as the runtime."""
-
-    def keep(self, name: str, task: Callable[[], Awaitable[None]]) -> None:
-        """Start a task that shall never end: a failure is reported, and it starts again."""
-
-
-@runtime_checkable
-class Engine(Protocol):
-    """
-    What brings a worker to a thread: "wake thread T". The store holds the truth.
-
-    Guarantees an engine gives:
-
-    * A wake carries ids only: what a run needs, its worker reads from the store (R-5).
-    * A wake in a transaction comes true with it: none before its commit, none if it rolls back.
-    * Wakes are idempotent: a second one does no harm.
-    * A lost one does no harm either: sooner or later each thread of the store's ``waiting()`` is
-      worked on, as long as one process works. So runs that a dead worker held go on, too.
-    * It works on a thread by the host's ``drain`` alone, which claims by lease and fence.
-    * After ``stop`` no thread is begun any more.
-    """
-
-    @property
-    def claims(self) -> bool:
-        """Whether a process that works may claim a run in the transaction that accepts it."""
-
-    @property
-    def transactional(self) -> bool:
-        """Whether it writes in the store's transactions; ``wake_in`` is called only then."""
-
-    def check(self, store: Store) -> Sequence[Fault]:
-        """What keeps it from working with this store."""
-
-    async def open(self, host: EngineHost) -> None:
-        """
-        Get ready, and begin to bring threads if the host works.
-
-        Raises:
-            StoreError: It can't be reached.
-            DefinitionError: It does not run on this event loop.
-        """
-
-    def stop(self) -> None:
-        """Begin no thread any more; those under way end by themselves."""
-
-    async def close(self) -> None:
-        """Let go of everything, when no thread is worked on any more."""
-
-    def wake_in(self, tx: object, key: ThreadKey) -> None:
-        """Wake the thread's worker when this transaction commits; *tx* is its connection."""
-
-    def wake(self, key: ThreadKey) -> None:
-        """Wake the thread's worker: there is a run to take already."""
