@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         StepContext,
         StepOutcome,
         StepPatch,
-        SubagentRef,
         ThreadRef,
         ToolCallContext,
         ToolFailure,
@@ -55,8 +54,6 @@ if TYPE_CHECKING:
         RequestOptions,
         RunOptions,
         Signal,
-        Subagent,
-        SubagentLimits,
         Suspend,
         ThreadTitleConfig,
         ThreadTitleGeneratorInput,
@@ -282,9 +279,6 @@ __all__ = (
     "StoreError",
     "StreamPart",
     "StructuredOutputError",
-    "Subagent",
-    "SubagentLimits",
-    "SubagentRef",
     "Suspend",
     "SystemMessage",
     "TextDelta",
@@ -353,7 +347,6 @@ _ROOMS = {
         "StepContext",
         "StepOutcome",
         "StepPatch",
-        "SubagentRef",
         "ThreadRef",
         "ToolCallContext",
         "ToolFailure",
@@ -377,13 +370,11 @@ _ROOMS = {
         "NOT_REPAIRED",
         "ObservedOutput",
         "Price",
-        "ReasoningSummaryConfig",
-        "ReasoningSummaryGeneratorInput",
         "RequestOptions",
         "RunOptions",
+        "ReasoningSummaryConfig",
+        "ReasoningSummaryGeneratorInput",
         "Signal",
-        "Subagent",
-        "SubagentLimits",
         "Suspend",
         "ThreadTitleConfig",
         "ThreadTitleGeneratorInput",
@@ -505,6 +496,14 @@ _ROOMS = {
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
+_SUSPENSION = "comes with durable suspension"
+_OPTIONS = "comes with the run options"
+_LATER = {
+    "Subagent": _OPTIONS,
+    "SubagentLimits": _OPTIONS,
+}
+"""Names that are fixed already and do nothing yet: refused by name."""
+
 
 def __getattr__(name: str) -> object:
     room = _ROOM_OF.get(name)
@@ -513,6 +512,8 @@ def __getattr__(name: str) -> object:
             from importlib.metadata import version
 
             return version("pai-core")
+        if name in _LATER:
+            raise AttributeError(f"pai.{name} is not available yet: it {_LATER[name]}")
         raise AttributeError(f"module 'pai' has no attribute {name!r}")
     from importlib import import_module
 

@@ -15,7 +15,7 @@ from pai.definition import MetadataPatch, Signal, ThreadRef
 from pai.protocol import Message, Metadata
 from pai.schema import JsonObject, JsonValue
 
-__all__ = ("AgentRef", "RunContext", "RunHost", "SubagentRef")
+__all__ = ("AgentRef", "RunContext", "RunHost")
 
 ContextT = TypeVar("ContextT")
 
@@ -26,22 +26,6 @@ class AgentRef:
 
     name: str
     version: str
-
-
-@attrs.frozen
-class SubagentRef:
-    """
-    Which subagent a run is (O-20).
-
-    Args:
-        name: Its name with the agent that called it.
-        run_id: Its run.
-        parent_run_id: The run that called it.
-    """
-
-    name: str
-    run_id: str
-    parent_run_id: str | None
 
 
 class RunHost(Protocol):
@@ -85,7 +69,7 @@ class RunContext(ReadOnly, Generic[ContextT]):
         attempt: 1, and one more for each takeover of the episode.
         episode: 1, and one more for each resume (A-DEF-8).
         parent_run_id: The run that started it.
-        subagent: Which one it is; ``None`` at top level.
+        subagent: ``None`` at top level.
         options: The options of the call, as JSON.
         answers: Answers to questions of this run, by question id, as JSON.
         thread: The thread: id, title, metadata, age.
@@ -112,7 +96,7 @@ class RunContext(ReadOnly, Generic[ContextT]):
     attempt: int
     episode: int
     parent_run_id: str | None
-    subagent: SubagentRef | None
+    subagent: None
     options: JsonObject
     answers: Mapping[str, JsonValue]
     thread: ThreadRef
@@ -137,7 +121,6 @@ class RunContext(ReadOnly, Generic[ContextT]):
         attempt: int,
         episode: int,
         parent_run_id: str | None,
-        subagent: SubagentRef | None = None,
         options: JsonObject,
         answers: Mapping[str, JsonValue],
         thread: ThreadRef,
@@ -157,7 +140,7 @@ class RunContext(ReadOnly, Generic[ContextT]):
         put(self, "attempt", attempt)
         put(self, "episode", episode)
         put(self, "parent_run_id", parent_run_id)
-        put(self, "subagent", subagent)
+        put(self, "subagent", None)
         put(self, "options", options)
         put(self, "answers", answers)
         put(self, "thread", thread)

@@ -60,7 +60,6 @@ from pai.definition._stop import (
     until_finish_reason,
 )
 from pai.definition._stored_metadata import ReadMetadata, StoredMetadata
-from pai.definition._subagents import Subagent, SubagentLimits, SubagentTask
 from pai.definition._suspend import Suspend
 from pai.definition._thread_ref import ThreadRef
 from pai.definition._tool_context import Capabilities, ToolContext, ToolHost
@@ -108,9 +107,6 @@ __all__ = (
     "StopStrategy",
     "StopWhen",
     "StoredMetadata",
-    "Subagent",
-    "SubagentLimits",
-    "SubagentTask",
     "Suspend",
     "ThreadRef",
     "ThreadTitleConfig",

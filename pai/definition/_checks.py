@@ -11,6 +11,7 @@ from pai.schema import Schema, check_json, compile_schema
 
 __all__ = (
     "LATER",
+    "LATER_OPTION",
     "arity_faults",
     "class_faults",
     "compiled",
@@ -26,6 +27,7 @@ __all__ = (
 )
 
 LATER = "is not available yet: it comes with durable suspension"
+LATER_OPTION = "is not available yet: it comes with the run options"
 
 
 def compiled(schema: object, at: str, faults: list[Fault]) -> Schema[object] | None:

@@ -39,8 +39,6 @@ class ToolHost(Protocol):
 
     async def suspend(self, payload: object) -> object: ...
 
-    async def run_agent(self, name: str, value: object, signal: Signal) -> object: ...
-
 
 class ToolContext(Generic[ContextT_co]):
     """
@@ -138,23 +136,3 @@ class ToolContext(Generic[ContextT_co]):
             InvalidInput: The payload does not fit.
         """
         return await self._host.suspend(payload)
-
-    async def run_agent(self, name: str, input: object) -> Any:
-        """
-        Run one of the agent's subagents, and wait for its end (O-20).
-
-        The n-th of a call is the same run each time this body is run, as after a suspension.
-
-        Args:
-            name: The subagent.
-            input: Its input, as an instance or as JSON.
-
-        Returns:
-            The text of its answer; its structured output, where it was asked for one.
-
-        Raises:
-            InvalidInput: The input does not fit.
-            ToolError: It is beyond a limit, or did not complete.
-            FatalToolError: There is no such subagent.
-        """
-        return await self._host.run_agent(name, input, self.signal)

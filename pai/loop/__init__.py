@@ -3,7 +3,6 @@
 from pai.loop._afterwards import reopened, tell_again
 from pai.loop._agent import BoundAgent
 from pai.loop._aside import asked_aside
-from pai.loop._child import Child, Children as ChildrenPort, ChildRest
 from pai.loop._episode import Episode, Report
 from pai.loop._history import repaired
 from pai.loop._journal import Journal
@@ -15,9 +14,6 @@ from pai.loop._time_limits import limits
 
 __all__ = (
     "BoundAgent",
-    "Child",
-    "ChildRest",
-    "ChildrenPort",
     "Episode",
     "Journal",
     "Report",

@@ -32,13 +32,11 @@ class BoundAgent:
         definition: What was declared.
         lifecycle: Its plugins, installed ones included.
         bindings: Capabilities by id.
-        subagent: Its name, if it is a subagent.
-        depth: How deep it stands below the agent at the top (O-20).
     """
 
     __slots__ = (
-        "_subsets", "bindings", "chains", "contexts", "definition", "depth", "fixed_instructions", "gated",
-        "key", "lazy", "lazy_specs", "leaves_jobs", "provider_tools", "subagent", "tool_capabilities",
+        "_subsets", "bindings", "chains", "contexts", "definition", "fixed_instructions", "gated",
+        "key", "lazy", "lazy_specs", "leaves_jobs", "provider_tools", "tool_capabilities",
     )  # fmt: skip
 
     def __init__(
@@ -47,12 +45,7 @@ class BoundAgent:
         definition: AgentDefinition[Any],
         lifecycle: Lifecycle,
         bindings: Mapping[str, object],
-        *,
-        subagent: str | None = None,
-        depth: int = 0,
     ) -> None:
-        self.subagent: Final = subagent
-        self.depth: Final = depth
         self.key: Final = key
         self.definition: Final = definition
         self.chains: Final = Chains(lifecycle)

@@ -24,7 +24,6 @@ from pai.definition import (
 )
 from pai.errors import InvalidInput, PluginError
 from pai.loop._agent import BoundAgent
-from pai.loop._child import Children
 from pai.loop._draft import Draft
 from pai.loop._end_jobs import end_jobs
 from pai.loop._journal import Journal
@@ -69,8 +68,6 @@ class Episode:
         driver: The driver last asked, and its profile.
         decisions: What was decided on the run's calls, for a driver that wants to know (O-3).
         offered: What the thread's calls have offered so far, for such a driver (O-10).
-        children: Starts runs of subagents.
-        widths: How many runs of a subagent may be at once (O-20).
         stopped: Why the loop was stopped, where an output is still to come.
         message_patch: What ``prepare_run`` says of the metadata of each message.
         overridden: Options of the step that the provider's own win over (O-25).
@@ -89,7 +86,7 @@ class Episode:
         "_specs",
         "agent",
         "broken",
-        "call_ids", "children",
+        "call_ids",
         "claimed",
         "closing",
         "context",
@@ -124,7 +121,6 @@ class Episode:
         "tools",
         "transport",
         "usage",
-        "widths",
     )  # fmt: skip
 
     context: RunContext[Any]
@@ -156,8 +152,6 @@ class Episode:
         self.told_output = False
         self.closing: Output | None = None
         self.stopped: str | None = None
-        self.children: Children | None = None
-        self.widths: dict[str, anyio.CapacityLimiter] = {}
         self.driver: tuple[ModelDriver, ModelProfile] | None = None
         self.decisions: dict[str, JsonValue] | None = None
         self.offered: JsonValue = None

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pai.contexts import Records, renew
-from pai.definition import MetadataPatch, Signal, ToolDefinition
+from pai.definition import MetadataPatch, ToolDefinition
 from pai.errors import InvalidInput
 from pai.loop._aside import emit, write_data, write_progress
 from pai.loop._episode import Episode
 from pai.loop._metadata import patch_metadata
-from pai.loop._subagents import run_agent
 from pai.loop._wait import CallSuspended, Wait
 from pai.protocol import Message
 from pai.schema import JsonValue, check_json
@@ -80,7 +79,7 @@ class CallHost:
         waits: What the body waits for, once it has asked for more than it was answered.
     """
 
-    __slots__ = ("_agents", "_answers", "_asked", "_call_id", "_episode", "_tool", "waits")
+    __slots__ = ("_answers", "_asked", "_call_id", "_episode", "_tool", "waits")
 
     def __init__(
         self,
@@ -94,7 +93,6 @@ class CallHost:
         self._call_id = call_id
         self._answers = answers
         self._asked = 0
-        self._agents = 0
         self.waits: Wait | None = None
 
     def write_data(self, name: str, value: object, id: str | None, transient: bool) -> None:
@@ -119,21 +117,4 @@ class CallHost:
             else:
                 shown = payload  # type: ignore[assignment]  # checked just above
             self.waits = Wait("suspend", shown, self._tool.expires_after)
-        raise CallSuspended
-
-    async def run_agent(self, name: str, value: object, signal: Signal) -> object:
-        """Run a subagent; the n-th of a call is the same run each time the body is run (O-20)."""
-        place, self._agents = self._agents, self._agents + 1
-        child_id = self._call_id if place == 0 else f"{self._call_id}.{place}"
-        return await run_agent(
-            self._episode, self._call_id, name, value, child_id, signal, self._wait
-        )
-
-    async def _wait(self, payload: JsonValue) -> object:
-        """Answers for a subagent; where there are none yet, the body ends."""
-        place, self._asked = self._asked, self._asked + 1
-        if place < len(self._answers):
-            return self._answers[place]
-        if self.waits is None:
-            self.waits = Wait("suspend", payload, self._tool.expires_after)
         raise CallSuspended

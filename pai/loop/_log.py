@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from pai.ports import Store
-from pai.protocol import (
-    Batch,
-    Event,
-    RunQueued,
-    StepFinished,
-    StepStarted,
-    SubagentFinished,
-    ThreadKey,
-    Usage,
-)
+from pai.protocol import Batch, Event, RunQueued, StepFinished, StepStarted, ThreadKey, Usage
 
 __all__ = ("last_step", "used_before")
 
@@ -51,9 +42,6 @@ async def last_step(store: Store, key: ThreadKey, cursor: int, run_id: str) -> l
         size *= 2
 
 
-_COUNTED = ("step-finished", "subagent-finished", "run-queued")
-
-
 async def used_before(store: Store, key: ThreadKey, cursor: int, run_id: str) -> Usage:
     """What the steps used that a run had committed up to *cursor*."""
     usage, begun = Usage(), False
@@ -61,12 +49,12 @@ async def used_before(store: Store, key: ThreadKey, cursor: int, run_id: str) ->
         after = max(cursor - FAR_LOOK, 0)
         async for batch in _batches(store, key, run_id, after, cursor):
             # Most batches are deltas, and need not be decoded.
-            if not any(word in batch.body for word in _COUNTED):
+            if "step-finished" not in batch.body and "run-queued" not in batch.body:
                 continue
             for event in batch.numbered(after):
                 if event.seq > cursor:
                     break
-                if isinstance(event, (StepFinished, SubagentFinished)) and event.usage is not None:
+                if isinstance(event, StepFinished) and event.usage is not None:
                     usage = usage + event.usage
                 elif _begins(event):
                     begun = True

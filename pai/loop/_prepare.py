@@ -11,7 +11,6 @@ from pai.contexts import (
     RunContext,
     RunPatch,
     StepPatch,
-    SubagentRef,
     ThreadRef,
     merged,
     renew,
@@ -65,11 +64,6 @@ async def build_context(episode: Episode) -> None:
         attempt=run.attempt,
         episode=run.episode,
         parent_run_id=run.parent_run_id,
-        subagent=(
-            None
-            if episode.agent.subagent is None
-            else SubagentRef(episode.agent.subagent, run.id, run.parent_run_id)
-        ),
         options=options if isinstance(options, dict) else {},
         answers={
             call.call_id: call.decisions[-1].get("value")

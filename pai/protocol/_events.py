@@ -52,8 +52,6 @@ __all__ = (
     "StateSnapshot",
     "StepFinished",
     "StepStarted",
-    "SubagentEvent",
-    "SubagentFinished",
     "ThreadUpdated",
     "ToolApprovalRequested",
     "ToolProgress",
@@ -243,39 +241,6 @@ class QuestionAsked(EventBase):
 
 
 @attrs.define
-class SubagentEvent(EventBase):
-    """
-    What a subagent's run tells, forwarded into the log of the run that called it (O-20).
-
-    Args:
-        call_id: The call.
-        subagent: Its name.
-        child_run_id: Its run, whose parent is the run of this event.
-        event: The event as JSON, with its ``type``.
-    """
-
-    type: ClassVar[Literal["subagent-event"]] = "subagent-event"
-
-    call_id: str
-    subagent: str
-    child_run_id: str
-    event: JsonObject
-
-
-@attrs.define
-class SubagentFinished(EventBase):
-    """A subagent's run has ended; what it used counts for the run that called it."""
-
-    type: ClassVar[Literal["subagent-finished"]] = "subagent-finished"
-
-    call_id: str
-    subagent: str
-    child_run_id: str
-    status: str
-    usage: Usage | None = None
-
-
-@attrs.define
 class StateSnapshot(EventBase):
     """
     The application's state, as the options of the run give it: told before the run suspends (O-19).
@@ -419,8 +384,6 @@ Event = (
     | StepReset
     | StepFinished
     | StateSnapshot
-    | SubagentEvent
-    | SubagentFinished
     | RunSuspended
     | RunFinished
     | ThreadUpdated
@@ -432,7 +395,7 @@ _PLAIN = (
     ToolInputStart, ToolInputDelta, ToolCall, Source, File, Data, StepReset,
     ToolProgress, CallOutput, CallError,
     QuestionAsked, PluginEvent, MessageMetadata, ThreadUpdated, ReasoningSummary,
-    StateSnapshot, SubagentEvent,
+    StateSnapshot,
 )  # fmt: skip
 _CODECS: dict[type, Codec[Any]] = {cls: Codec(cls, tag=cls.type) for cls in _PLAIN}
 _CODECS[StepFinished] = Codec(
@@ -445,9 +408,6 @@ _CODECS[RunQueued] = Codec(
     RunQueued,
     tag=RunQueued.type,
     nested={"message": MessageView.codec, "created_at": TimeCodec()},
-)
-_CODECS[SubagentFinished] = Codec(
-    SubagentFinished, tag=SubagentFinished.type, nested={"usage": _USAGE}
 )
 _CODECS[RunSuspended] = Codec(RunSuspended, tag=RunSuspended.type, nested={"usage": _USAGE})
 _CODECS[ToolApprovalRequested] = Codec(

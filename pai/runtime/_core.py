@@ -17,7 +17,7 @@ import anyio.abc
 
 from pai.definition import Signal
 from pai.errors import LeaseLost, StoreError, ThreadNotFound
-from pai.loop import BoundAgent, ChildrenPort, Episode, Journal, one_run
+from pai.loop import BoundAgent, Episode, Journal, one_run
 from pai.models import resolve_model
 from pai.ports import Engine, Store, TransactionalStore
 from pai.protocol import (
@@ -93,7 +93,6 @@ class Core:
         self.owner: Final = f"{os.getpid()}-{new_id()}"
         self._on_error = on_error
         self._room: anyio.CapacityLimiter | None = None
-        self.children: ChildrenPort | None = None
         self._hubs: WeakValueDictionary[ThreadKey, Hub] = WeakValueDictionary()
         self._jobs: dict[tuple[ThreadKey, str], _Job] = {}
         self._draining: dict[ThreadKey, bool] = {}
@@ -328,8 +327,7 @@ class Core:
 
     async def _work_on(self, key: ThreadKey, hub: Hub, claimed: Claimed) -> bool:
         """Work on one run; whether another one waits."""
-        # A subagent's run goes on within the room of the run that waits for it.
-        if self._room is None or self.agents[claimed.run.agent].depth:
+        if self._room is None:
             return await self._one(key, hub, claimed)
         async with self._room:
             return await self._one(key, hub, claimed)
@@ -352,7 +350,6 @@ class Core:
         episode = Episode(
             self.agents[run.agent], claimed, journal, self.report, resolve_model, self.limiter
         )
-        episode.children = self.children
         job = self._jobs[key, run.id] = _Job(claimed, episode)
         try:
             with job.scope:
@@ -360,9 +357,6 @@ class Core:
                 if wish is not None:
                     self._stop(job, wish)
                 await one_run(episode)
-            if episode.signal.is_set() and self.children and episode.agent.definition.subagents:
-                with anyio.CancelScope(shield=True):
-                    await self.children.cancel_all(episode, episode.signal.reason or "cancelled")
             if episode.expires_at is not None and not self.store.durable:
                 # Nothing polls a store that no other process can write.
                 self.spawn(partial(self._wake_at, key, episode.expires_at))
@@ -422,8 +416,6 @@ class Core:
             hub.publish(batch)
             if not self.engine.transactional:
                 self.engine.wake(key)  # those that waited behind it may begin
-            if self.children is not None:
-                await self.children.cancel_waiting(key, run_id, reason)
 
     async def update(self, key: ThreadKey, agent: str, change: ThreadChange) -> None:
         """

@@ -26,7 +26,6 @@ from pai.loop import BoundAgent
 from pai.ports import Engine, RecordScope, Store
 from pai.protocol import ThreadKey, ThreadSummary, new_id
 from pai.runtime._bindings import bind_capabilities
-from pai.runtime._children import ChildAgent, Children, child_agents
 from pai.runtime._core import Core, ErrorHandler
 from pai.runtime._drivers import transport_faults
 from pai.runtime._engines import open_engine
@@ -90,13 +89,12 @@ class Pai:
             works=work,
             on_error=on_runtime_error,
         )
-        self._core.children = Children(self._core, limits)
         self._group: anyio.abc.TaskGroup | None = None
 
     @property
     def agents(self) -> tuple[str, ...]:
         """The keys of the agents."""
-        return tuple([key for key, agent in self._agents.items() if not agent.depth])
+        return tuple(self._agents)
 
     @property
     def durable(self) -> bool:
@@ -371,21 +369,11 @@ def create_pai(
         waking = open_engine(engine, opened)
     except DefinitionError as error:
         faults += error.faults
-    children: dict[str, ChildAgent] = {}
-    for key, lifecycle in lifecycles.items():
-        children |= child_agents(key, agents[key], lifecycle, faults)
     if faults or opened is None or waking is None:
         raise DefinitionError(faults, subject="create_pai")
-    whole = {**agents, **{key: child.definition for key, child in children.items()}}
-    lifecycles |= {key: _watched(watching, child.lifecycle) for key, child in children.items()}
-    bindings = bind_capabilities(whole, lifecycles, capabilities or {})
-    bound = {key: BoundAgent(key, item, lifecycles[key], bindings) for key, item in agents.items()}
-    for key, child in children.items():
-        bound[key] = BoundAgent(
-            key, child.definition, lifecycles[key], bindings, subagent=child.name, depth=child.depth
-        )
+    bindings = bind_capabilities(agents, lifecycles, capabilities or {})
     return Pai(
-        bound,
+        {key: BoundAgent(key, item, lifecycles[key], bindings) for key, item in agents.items()},
         opened,
         waking,
         scope_key=scope_key,
