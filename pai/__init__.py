@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         StepContext,
         StepOutcome,
         StepPatch,
+        SubagentRef,
         ThreadRef,
         ToolCallContext,
         ToolFailure,
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
         RequestOptions,
         RunOptions,
         Signal,
+        Subagent,
+        SubagentLimits,
+        SubagentTask,
         Suspend,
         ThreadTitleConfig,
         ThreadTitleGeneratorInput,
@@ -279,6 +283,10 @@ __all__ = (
     "StoreError",
     "StreamPart",
     "StructuredOutputError",
+    "Subagent",
+    "SubagentLimits",
+    "SubagentRef",
+    "SubagentTask",
     "Suspend",
     "SystemMessage",
     "TextDelta",
@@ -347,6 +355,7 @@ _ROOMS = {
         "StepContext",
         "StepOutcome",
         "StepPatch",
+        "SubagentRef",
         "ThreadRef",
         "ToolCallContext",
         "ToolFailure",
@@ -370,11 +379,14 @@ _ROOMS = {
         "NOT_REPAIRED",
         "ObservedOutput",
         "Price",
-        "RequestOptions",
-        "RunOptions",
         "ReasoningSummaryConfig",
         "ReasoningSummaryGeneratorInput",
+        "RequestOptions",
+        "RunOptions",
         "Signal",
+        "Subagent",
+        "SubagentLimits",
+        "SubagentTask",
         "Suspend",
         "ThreadTitleConfig",
         "ThreadTitleGeneratorInput",
@@ -496,14 +508,6 @@ _ROOMS = {
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
-_SUSPENSION = "comes with durable suspension"
-_OPTIONS = "comes with the run options"
-_LATER = {
-    "Subagent": _OPTIONS,
-    "SubagentLimits": _OPTIONS,
-}
-"""Names that are fixed already and do nothing yet: refused by name."""
-
 
 def __getattr__(name: str) -> object:
     room = _ROOM_OF.get(name)
@@ -512,8 +516,6 @@ def __getattr__(name: str) -> object:
             from importlib.metadata import version
 
             return version("pai-core")
-        if name in _LATER:
-            raise AttributeError(f"pai.{name} is not available yet: it {_LATER[name]}")
         raise AttributeError(f"module 'pai' has no attribute {name!r}")
     from importlib import import_module
 

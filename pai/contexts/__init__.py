@@ -15,7 +15,7 @@ from pai.contexts._decisions import (
 from pai.contexts._patches import UNSET, RunPatch, StepPatch, Unset, merged
 from pai.contexts._read_only import renew
 from pai.contexts._records import Records
-from pai.contexts._run import AgentRef, RunContext, RunHost
+from pai.contexts._run import AgentRef, RunContext, RunHost, SubagentRef
 from pai.contexts._step import StepContext
 from pai.contexts._told import AsideItem, RunOutcome, StepOutcome
 from pai.definition import ThreadRef
@@ -39,6 +39,7 @@ __all__ = (
     "StepContext",
     "StepOutcome",
     "StepPatch",
+    "SubagentRef",
     "ThreadRef",
     "ToolCallContext",
     "ToolFailure",

@@ -15,7 +15,7 @@ from pai.definition import MetadataPatch, Signal, ThreadRef
 from pai.protocol import Message, Metadata
 from pai.schema import JsonObject, JsonValue
 
-__all__ = ("AgentRef", "RunContext", "RunHost")
+__all__ = ("AgentRef", "RunContext", "RunHost", "SubagentRef")
 
 ContextT = TypeVar("ContextT")
 
@@ -26,6 +26,15 @@ class AgentRef:
 
     name: str
     version: str
+
+
+@attrs.frozen
+class SubagentRef:
+    """Where the run of a subagent stands."""
+
+    name: str
+    run_id: str
+    parent_run_id: str
 
 
 class RunHost(Protocol):
@@ -69,7 +78,7 @@ class RunContext(ReadOnly, Generic[ContextT]):
         attempt: 1, and one more for each takeover of the episode.
         episode: 1, and one more for each resume (A-DEF-8).
         parent_run_id: The run that started it.
-        subagent: ``None`` at top level.
+        subagent: Name, run and parent's run of a subagent; ``None`` at top level.
         options: The options of the call, as JSON.
         answers: Answers to questions of this run, by question id, as JSON.
         thread: The thread: id, title, metadata, age.
@@ -96,7 +105,7 @@ class RunContext(ReadOnly, Generic[ContextT]):
     attempt: int
     episode: int
     parent_run_id: str | None
-    subagent: None
+    subagent: SubagentRef | None
     options: JsonObject
     answers: Mapping[str, JsonValue]
     thread: ThreadRef
@@ -121,6 +130,7 @@ class RunContext(ReadOnly, Generic[ContextT]):
         attempt: int,
         episode: int,
         parent_run_id: str | None,
+        subagent: SubagentRef | None,
         options: JsonObject,
         answers: Mapping[str, JsonValue],
         thread: ThreadRef,
@@ -140,7 +150,7 @@ class RunContext(ReadOnly, Generic[ContextT]):
         put(self, "attempt", attempt)
         put(self, "episode", episode)
         put(self, "parent_run_id", parent_run_id)
-        put(self, "subagent", None)
+        put(self, "subagent", subagent)
         put(self, "options", options)
         put(self, "answers", answers)
         put(self, "thread", thread)

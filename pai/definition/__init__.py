@@ -60,6 +60,7 @@ from pai.definition._stop import (
     until_finish_reason,
 )
 from pai.definition._stored_metadata import ReadMetadata, StoredMetadata
+from pai.definition._subagent import DefinedAgent, Subagent, SubagentLimits, SubagentTask, task_of
 from pai.definition._suspend import Suspend
 from pai.definition._thread_ref import ThreadRef
 from pai.definition._tool_context import Capabilities, ToolContext, ToolHost
@@ -82,6 +83,7 @@ __all__ = (
     "CommandDefinition",
     "CommandHost",
     "ContextInput",
+    "DefinedAgent",
     "Instructions",
     "LazyTools",
     "LoopOptions",
@@ -107,6 +109,9 @@ __all__ = (
     "StopStrategy",
     "StopWhen",
     "StoredMetadata",
+    "Subagent",
+    "SubagentLimits",
+    "SubagentTask",
     "Suspend",
     "ThreadRef",
     "ThreadTitleConfig",
@@ -130,6 +135,7 @@ __all__ = (
     "output_faults",
     "run_options",
     "step_limit",
+    "task_of",
     "tool",
     "until_finish_reason",
 )

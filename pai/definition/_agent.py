@@ -12,7 +12,6 @@ import attrs
 from pai.definition._behavior import ContextInput
 from pai.definition._capabilities import Capability, fold_capabilities
 from pai.definition._checks import (
-    LATER_OPTION,
     arity_faults,
     compiled,
     text_faults,
@@ -48,6 +47,7 @@ from pai.definition._side_text import (
     title_config,
 )
 from pai.definition._stop import StopWhen
+from pai.definition._subagent import Subagent, registered_subagents
 from pai.definition._tools import AgentToolConfig, ToolDefinition
 from pai.errors import (
     CapabilityBindingError,
@@ -109,6 +109,7 @@ class AgentDefinition(Generic[ContextT]):
     wrap_transport: WrapTransport | None
     compatible: Callable[[str, str], bool] | None
     loop: LoopOptions[ContextT]
+    subagents: Mapping[str, Subagent]
     thread_titles: ThreadTitleConfig | None
     reasoning_summary: ReasoningSummaryConfig | None
     capabilities: Mapping[str, Capability[Any]]
@@ -151,11 +152,6 @@ class AgentDefinition(Generic[ContextT]):
         return {key: item.tool for key, item in self.tools.items()}
 
 
-_LATER_FIELDS = {
-    "subagents": LATER_OPTION,
-}
-"""Fields that are named already and refused until they do something."""
-
 _NEVER_NONE = frozenset({"max_steps", "tool_execution", "repair_tool_input"})
 """Options of the loop that always have a value."""
 
@@ -185,6 +181,7 @@ def define_agent(
     tools: Mapping[str, ToolDefinition[None] | AgentToolConfig[None]] | None = None,
     provider_tools: Mapping[str, ProviderTool] | None = None,
     commands: Mapping[str, CommandDefinition[None]] | None = None,
+    subagents: Mapping[str, Subagent] | None = None,
     outputs: Mapping[str, object] | None = None,
     lifecycle: object = None,
     max_steps: int = 10,
@@ -219,6 +216,7 @@ def define_agent(
     tools: Mapping[str, ToolDefinition[ContextT] | AgentToolConfig[ContextT]] | None = None,
     provider_tools: Mapping[str, ProviderTool] | None = None,
     commands: Mapping[str, CommandDefinition[ContextT]] | None = None,
+    subagents: Mapping[str, Subagent] | None = None,
     outputs: Mapping[str, object] | None = None,
     lifecycle: object = None,
     max_steps: int = 10,
@@ -253,6 +251,7 @@ def define_agent(
     tools: Mapping[str, ToolDefinition[ContextT] | AgentToolConfig[ContextT]] | None = None,
     provider_tools: Mapping[str, ProviderTool] | None = None,
     commands: Mapping[str, CommandDefinition[ContextT]] | None = None,
+    subagents: Mapping[str, Subagent] | None = None,
     outputs: Mapping[str, object] | None = None,
     lifecycle: object = None,
     max_steps: int = 10,
@@ -288,6 +287,7 @@ def define_agent(
     tools: Mapping[str, ToolDefinition[Any] | AgentToolConfig[Any]] | None = None,
     provider_tools: Mapping[str, ProviderTool] | None = None,
     commands: Mapping[str, CommandDefinition[Any]] | None = None,
+    subagents: Mapping[str, Subagent] | None = None,
     outputs: Mapping[str, object] | None = None,
     lifecycle: object = None,
     max_steps: int = 10,
@@ -325,6 +325,7 @@ def define_agent(
         tools: Tools by the name the model sees.
         provider_tools: Tools that the provider runs, under its names.
         commands: Commands by name.
+        subagents: Agents that it hands work to, by name: each is a tool of this name (O-20).
         outputs: Structured outputs that a run may be asked for, by name: classes, types, or JSON
             Schemas (O-11).
         lifecycle: A plugin, or what ``compose_lifecycle`` returned.
@@ -349,14 +350,17 @@ def define_agent(
         lazy_tools: How lazy tools are told of before they are discovered (O-6).
         thread_titles: Whether and how threads get titles (A-TITLE-1).
         reasoning_summary: Whether and how parts of reasoning get labels (A-REASON-1).
-        **unknown: Fields that are refused by name: those that come later, and those nobody knows.
+        **unknown: Fields that nobody knows are refused by name.
 
     Raises:
         UnknownOptionError: A field nobody knows, and nothing else is wrong.
         DefinitionError: All that is wrong, at once, each with its path; a *MetadataSchemaError* or
             *CapabilityBindingError* if all faults are of that kind.
     """
-    faults, strangers = _unknown_faults(unknown)
+    strangers = [
+        Fault(field, _ELSEWHERE.get(field, "is no field of an agent")) for field in unknown
+    ]
+    faults: list[Fault] = []
     faults += name_faults(name, "name")
     faults += text_faults(version, "version", "expected a text such as '1.4.0'")
     faults += model_faults(model, "model")
@@ -384,6 +388,8 @@ def define_agent(
     client_schema = compiled(client_data, "client_data", faults)
     data_schemas = registered_data(ui_data, faults)
     configs = registered_tools(tools, runtime_context, faults)
+    known_subagents, handing = registered_subagents(subagents, configs, AgentDefinition, faults)
+    configs.update(handing)
     hosted = registered_hosted(provider_tools, configs, faults)
     faults += [
         Fault("tool_choice", f"the agent declares no tool named {chosen!r}")
@@ -415,6 +421,7 @@ def define_agent(
         tools=MappingProxyType(configs),
         provider_tools=MappingProxyType(hosted),
         commands=MappingProxyType(known_commands),
+        subagents=MappingProxyType(known_subagents),
         outputs=MappingProxyType(known_outputs),
         lifecycle=lifecycle,
         max_steps=max_steps,
@@ -427,21 +434,6 @@ def define_agent(
         capabilities=MappingProxyType(capabilities),
         specs=tuple([item.tool.spec(key) for key, item in configs.items()]),
     )
-
-
-def _unknown_faults(unknown: Mapping[str, object]) -> tuple[list[Fault], list[Fault]]:
-    """Faults of fields that come later, and of fields nobody knows."""
-    later = [
-        Fault(field, _LATER_FIELDS[field])
-        for field, value in unknown.items()
-        if field in _LATER_FIELDS and value is not None and value is not False
-    ]
-    strangers = [
-        Fault(field, _ELSEWHERE.get(field, "is no field of an agent"))
-        for field in unknown
-        if field not in _LATER_FIELDS
-    ]
-    return later, strangers
 
 
 def _bag_faults(run: object, thread: object, message: object) -> list[Fault]:

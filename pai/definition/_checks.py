@@ -10,8 +10,6 @@ from pai.errors import DefinitionError, Fault
 from pai.schema import Schema, check_json, compile_schema
 
 __all__ = (
-    "LATER",
-    "LATER_OPTION",
     "arity_faults",
     "class_faults",
     "compiled",
@@ -25,9 +23,6 @@ __all__ = (
     "version_faults",
     "yield_faults",
 )
-
-LATER = "is not available yet: it comes with durable suspension"
-LATER_OPTION = "is not available yet: it comes with the run options"
 
 
 def compiled(schema: object, at: str, faults: list[Fault]) -> Schema[object] | None:

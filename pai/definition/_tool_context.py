@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 from pai.definition._signal import Signal
+from pai.schema import JsonValue
 
 __all__ = ("Capabilities", "ToolContext", "ToolHost")
 
@@ -38,6 +39,8 @@ class ToolHost(Protocol):
     def progress(self, value: object) -> None: ...
 
     async def suspend(self, payload: object) -> object: ...
+
+    async def run_agent(self, name: str, given: object) -> JsonValue: ...
 
 
 class ToolContext(Generic[ContextT_co]):
@@ -136,3 +139,23 @@ class ToolContext(Generic[ContextT_co]):
             InvalidInput: The payload does not fit.
         """
         return await self._host.suspend(payload)
+
+    async def run_agent(self, name: str, input: object) -> JsonValue:
+        """
+        Run a subagent of the agent, and wait for its end (O-20).
+
+        Where it waits for an answer, this run waits for it, too: the body ends here and is run again
+        from its start, as after :meth:`suspend`; the subagent itself goes on where it was.
+
+        Args:
+            name: A key of the agent's ``subagents``.
+            input: What its input class describes; without one, ``SubagentTask(prompt)``.
+
+        Returns:
+            Its structured output, else its text.
+
+        Raises:
+            ToolError: It did not complete, or a limit stands against it.
+            InvalidInput: There is no such subagent, or the input is none of its.
+        """
+        return await self._host.run_agent(name, input)

@@ -3,6 +3,8 @@
 from pai.loop._afterwards import reopened, tell_again
 from pai.loop._agent import BoundAgent
 from pai.loop._aside import asked_aside
+from pai.loop._child_port import Child, ChildEnd, Children, NoChildren
+from pai.loop._children import child_id
 from pai.loop._episode import Episode, Report
 from pai.loop._history import repaired
 from pai.loop._journal import Journal
@@ -14,11 +16,16 @@ from pai.loop._time_limits import limits
 
 __all__ = (
     "BoundAgent",
+    "Child",
+    "ChildEnd",
+    "Children",
     "Episode",
     "Journal",
+    "NoChildren",
     "Report",
     "asked_aside",
     "build_context",
+    "child_id",
     "last_step",
     "limits",
     "make_label",

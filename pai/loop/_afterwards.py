@@ -8,6 +8,7 @@ import anyio
 
 from pai.contexts import RunOutcome
 from pai.loop._agent import BoundAgent
+from pai.loop._child_port import NoChildren
 from pai.loop._episode import Episode, Report
 from pai.loop._journal import Journal
 from pai.loop._observe import observe
@@ -42,7 +43,7 @@ def reopened(
     claimed = Claimed(
         run, 0, source.thread, source.messages, (), Batch(1, run.id, []), turn=source.turn
     )
-    return Episode(agent, claimed, journal, report, resolve, tool_limiter)
+    return Episode(agent, claimed, journal, report, resolve, tool_limiter, NoChildren())
 
 
 async def tell_again(episode: Episode) -> None:

@@ -24,6 +24,7 @@ from pai.definition import (
 )
 from pai.errors import InvalidInput, PluginError
 from pai.loop._agent import BoundAgent
+from pai.loop._child_port import Children
 from pai.loop._draft import Draft
 from pai.loop._end_jobs import end_jobs
 from pai.loop._journal import Journal
@@ -75,7 +76,8 @@ class Episode:
         options: The options of the call, if it had some.
         suspended: The run waits: its last commit was made.
         expires_at: When the first of the calls that it waits for expires.
-        questions: Questions of hooks, by id, that wait or were answered.
+        questions: Questions of hooks, and pending calls of subagents, by id.
+        rooms: Room for runs of subagents at once, by name.
         tools: All tools by name: the agent's, and those the client brought along.
     """
 
@@ -87,6 +89,7 @@ class Episode:
         "agent",
         "broken",
         "call_ids",
+        "children",
         "claimed",
         "closing",
         "context",
@@ -112,6 +115,7 @@ class Episode:
         "questions",
         "report",
         "resolve",
+        "rooms",
         "selection",
         "signal",
         "stopped",
@@ -133,6 +137,7 @@ class Episode:
         report: Report,
         resolve: Callable[[ModelDriver | str], ModelDriver],
         tool_limiter: Callable[[], anyio.CapacityLimiter],
+        children: Children,
     ) -> None:
         self.agent: Final = agent
         self.claimed: Final = claimed
@@ -140,6 +145,8 @@ class Episode:
         self.report: Final = report
         self.resolve: Final = resolve
         self.tool_limiter: Final = tool_limiter
+        self.children: Final = children
+        self.rooms: dict[str, anyio.Semaphore] = {}
         self.signal: Final = Signal()
         self.loop_thread: Final = threading.get_ident()
         self._history: list[Message] = []

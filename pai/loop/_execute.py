@@ -12,6 +12,7 @@ import attrs
 from pai.definition import AgentToolConfig, Signal, ToolContext, ToolDefinition
 from pai.errors import FatalToolError, PluginError, ToolError, ToolRetry
 from pai.lifecycle import is_stray
+from pai.loop._children import settled_rows, waiting_rows
 from pai.loop._episode import Episode
 from pai.loop._host import CallHost
 from pai.loop._judge import judged, observed
@@ -22,7 +23,7 @@ from pai.loop._plan import PlannedCall
 from pai.loop._prepare import behavior_input
 from pai.loop._result import Result, checked_output, failed
 from pai.loop._tool_timeout import LateTool, within
-from pai.loop._wait import CallSuspended, Wait, waiting
+from pai.loop._wait import CallSuspended, waiting
 from pai.protocol import CallError, CallOutput, CallRecord, Commit, Event
 
 __all__ = ("run_calls",)
@@ -59,8 +60,8 @@ async def _one_call(episode: Episode, planned: PlannedCall, fatal: list[BaseExce
     if planned.tool is not None and config is not None:
         host = CallHost(episode, planned.tool, call.call_id, planned.answers)
         result = await _execute(episode, planned, planned.tool, config, host, fatal)
-        if host.waits is not None:
-            await _commit_wait(episode, planned, host.waits)
+        if host.held:
+            await _commit_wait(episode, planned, host)
             return
     elif planned.outcome in ("skipped", "completed"):
         result = checked_output(episode, call, schema, planned.output, planned.outcome)
@@ -100,6 +101,9 @@ async def _commit(episode: Episode, planned: PlannedCall, event: Event, result: 
             rewritten=before.rewritten,
         )  # fmt: skip
     change = Commit([event], calls=(record,))
+    if episode.questions:
+        stale = settled_rows(episode, f"{call.call_id}~", set())
+        change.calls = (record, *stale)
     draft.settle(call.call_id, result)
     if draft.changed:
         async with episode.rewriting():
@@ -110,14 +114,25 @@ async def _commit(episode: Episode, planned: PlannedCall, event: Event, result: 
     episode.open_calls.pop(call.call_id, None)
 
 
-async def _commit_wait(episode: Episode, planned: PlannedCall, wait: Wait) -> None:
+async def _commit_wait(episode: Episode, planned: PlannedCall, host: CallHost) -> None:
     """Write that the call waits; what its body has done before is done again."""
     call_id = planned.call.call_id
     before = episode.open_calls[call_id]
-    record, event = waiting(episode, before, planned.stored_input, wait)
-    await episode.commit(Commit([event], calls=(record,)))
+    change = Commit()
+    if host.waits is not None:
+        record, event = waiting(episode, before, planned.stored_input, host.waits)
+        change.events.append(event)
+        planned.wait = host.waits
+    else:
+        record = attrs.evolve(before, status="held")
+    rows = [record]
+    for name, place, pending in host.children:
+        shown, events = waiting_rows(episode, name, call_id, place, pending)
+        rows += shown
+        change.events += events
+    change.calls = tuple(rows)
+    await episode.commit(change)
     episode.open_calls[call_id] = record
-    planned.wait = wait
 
 
 async def _execute(
@@ -153,7 +168,7 @@ async def _execute(
         episode.report(error, _where(episode, planned))
         return failed(f"{type(error).__name__}: the tool {call.tool!r} failed.")
     except BaseException as error:
-        if host.waits is not None and not episode.signal.is_set():
+        if host.held and not episode.signal.is_set():
             return Result("interrupted")  # it came through a task group of the tool's
         if not is_stray(error):
             raise

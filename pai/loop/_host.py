@@ -7,12 +7,13 @@ from typing import Any
 
 from pai.contexts import Records, renew
 from pai.definition import MetadataPatch, ToolDefinition
-from pai.errors import InvalidInput
+from pai.errors import InvalidInput, ToolError
 from pai.loop._aside import emit, write_data, write_progress
+from pai.loop._children import run_child
 from pai.loop._episode import Episode
 from pai.loop._metadata import patch_metadata
 from pai.loop._wait import CallSuspended, Wait
-from pai.protocol import Message
+from pai.protocol import Message, PendingCall
 from pai.schema import JsonValue, check_json
 
 __all__ = ("CallHost", "HookHost")
@@ -77,9 +78,12 @@ class CallHost:
 
     Attributes:
         waits: What the body waits for, once it has asked for more than it was answered.
+        children: Subagents that wait for answers: name, place, and what they wait for.
     """
 
-    __slots__ = ("_answers", "_asked", "_call_id", "_episode", "_tool", "waits")
+    __slots__ = (
+        "_answers", "_asked", "_call_id", "_episode", "_ran", "_tool", "children", "waits",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -93,7 +97,28 @@ class CallHost:
         self._call_id = call_id
         self._answers = answers
         self._asked = 0
+        self._ran = 0
         self.waits: Wait | None = None
+        self.children: list[tuple[str, int, Sequence[PendingCall]]] = []
+
+    @property
+    def held(self) -> bool:
+        """Whether the body has ended to wait."""
+        return self.waits is not None or bool(self.children)
+
+    async def run_agent(self, name: str, given: object) -> JsonValue:
+        """What the subagent has made; where it waits, the body ends."""
+        place, self._ran = self._ran, self._ran + 1
+        end = await run_child(self._episode, name, given, self._call_id, place)
+        if end.status == "suspended":
+            self.children.append((name, place, end.pending))
+            raise CallSuspended
+        if end.usage is not None:
+            self._episode.usage = self._episode.usage + end.usage
+        if end.status != "completed":
+            words = f": {end.reason}" if end.status == "blocked" and end.reason else ""
+            raise ToolError(f"The subagent {name!r} ended as {end.status}{words}.")
+        return end.value
 
     def write_data(self, name: str, value: object, id: str | None, transient: bool) -> None:
         write_data(self._episode, name, value, id, transient)

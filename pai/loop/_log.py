@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from pai.ports import Store
-from pai.protocol import Batch, Event, RunQueued, StepFinished, StepStarted, ThreadKey, Usage
+from pai.protocol import (
+    Batch,
+    Event,
+    RunFinished,
+    RunQueued,
+    StepFinished,
+    StepStarted,
+    ThreadKey,
+    ToolProgress,
+    Usage,
+    event_from_json,
+)
 
 __all__ = ("last_step", "used_before")
 
@@ -14,6 +25,10 @@ FIRST_LOOK = 64
 
 FAR_LOOK = 2000
 """Events that are read back at once to the beginning of a run."""
+
+
+_TELLING = ("step-finished", "run-queued", '"parentRunId"')
+"""What is in a batch that tells of usage, or of a run's beginning."""
 
 
 async def last_step(store: Store, key: ThreadKey, cursor: int, run_id: str) -> list[Event]:
@@ -49,17 +64,29 @@ async def used_before(store: Store, key: ThreadKey, cursor: int, run_id: str) ->
         after = max(cursor - FAR_LOOK, 0)
         async for batch in _batches(store, key, run_id, after, cursor):
             # Most batches are deltas, and need not be decoded.
-            if "step-finished" not in batch.body and "run-queued" not in batch.body:
+            if not any(word in batch.body for word in _TELLING):
                 continue
             for event in batch.numbered(after):
                 if event.seq > cursor:
                     break
                 if isinstance(event, StepFinished) and event.usage is not None:
                     usage = usage + event.usage
+                elif isinstance(event, ToolProgress) and (used := used_by_child(event)):
+                    usage = usage + used
                 elif _begins(event):
                     begun = True
         cursor = after
     return usage
+
+
+def used_by_child(event: ToolProgress) -> Usage | None:
+    """What a subagent used that has ended, if the event tells of that."""
+    value = event.value
+    inner = value.get("event") if isinstance(value, dict) else None
+    if not isinstance(inner, dict) or inner.get("type") != RunFinished.type:
+        return None
+    ended = event_from_json(inner)
+    return ended.usage if isinstance(ended, RunFinished) else None
 
 
 def _begins(event: Event) -> bool:

@@ -24,6 +24,7 @@ from pai.definition import (
 )
 from pai.errors import DefinitionError, Fault, InvalidInput
 from pai.lifecycle import Hook, broken_hook, next_answer, wrong_answer
+from pai.loop._children import ref_of
 from pai.loop._episode import Episode
 from pai.loop._history import repaired
 from pai.loop._host import HookHost
@@ -64,11 +65,12 @@ async def build_context(episode: Episode) -> None:
         attempt=run.attempt,
         episode=run.episode,
         parent_run_id=run.parent_run_id,
+        subagent=ref_of(request),
         options=options if isinstance(options, dict) else {},
         answers={
             call.call_id: call.decisions[-1].get("value")
             for call in episode.questions.values()
-            if call.decisions
+            if call.decisions and not call.surfaced
         },
         thread=ThreadRef(
             thread.key.thread_id,

@@ -61,7 +61,8 @@ def _stand(episode: Episode) -> list[Message]:
     """Take up the last message of the run, if there is one, and its open calls; all its messages."""
     claimed = episode.claimed
     for record in claimed.calls:
-        rows = episode.questions if record.kind == "question" else episode.open_calls
+        aside = record.kind == "question" or not record.message_id
+        rows = episode.questions if aside else episode.open_calls
         rows[record.call_id] = record
     run = claimed.run
     own = [m for m in claimed.messages if m.run_id == run.id and m.role == "assistant"]

@@ -38,7 +38,7 @@ async def finish_step(episode: Episode) -> None:
             row = episode.open_calls.get(part.call_id) if type(part) is ToolCallPart else None
             if row is None or type(part) is not ToolCallPart:
                 continue
-            if row.status == "waiting" and not row.expired:
+            if (row.status == "waiting" and not row.expired) or _is_held(episode, row):
                 continue
             item = await _planned(episode, offered, part, row, change, starts=room > 0)
             room -= item.tool is not None and item.wait is None
@@ -55,6 +55,14 @@ async def finish_step(episode: Episode) -> None:
     if draft.changed:
         await episode.commit(Commit(message=draft.take()))
     episode.end_step()
+
+
+def _is_held(episode: Episode, row: CallRecord) -> bool:
+    """Whether a call waits for a subagent that nobody has answered yet."""
+    if row.status != "held":
+        return False
+    own = [asked for name, asked in episode.questions.items() if name.startswith(f"{row.call_id}~")]
+    return not any(asked.status == "answered" or asked.expired for asked in own)
 
 
 async def _planned(

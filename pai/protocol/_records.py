@@ -128,7 +128,7 @@ class RunRecord:
     patch: JsonObject | None = None
 
 
-CallStatus = Literal["requested", "waiting", "answered", "started", "settled"]
+CallStatus = Literal["requested", "waiting", "answered", "started", "held", "settled"]
 
 
 @attrs.frozen(eq=False)
@@ -137,7 +137,8 @@ class CallRecord:
     A tool call's row: *started* is committed before the body runs (R-12).
 
     One that is *waiting* is pending: it waits for an answer from outside (R-22). A hook's question
-    has a row too, under the question's id.
+    has a row too, under the question's id, and so have pending calls of subagents, with the call of
+    the subagent *held* meanwhile; they are in no message.
 
     Args:
         kind: What it waits for, or has waited for.
@@ -164,6 +165,11 @@ class CallRecord:
     decisions: tuple[JsonObject, ...] = ()
     expires_at: datetime | None = None
     expired: bool = False
+
+    @property
+    def surfaced(self) -> bool:
+        """Whether it is a pending call of a subagent, shown where its parent waits."""
+        return not self.message_id and bool(self.tool)
 
     def pending(self, run_id: str) -> PendingCall:
         """What is shown of it while it waits."""

@@ -63,6 +63,8 @@ class Asked:
         metadata: For observability only.
         when_busy: See :data:`WhenBusy`.
         when_pending: See :data:`WhenPending`.
+        parent_run_id: The run of which this is a subagent's.
+        subagent: Where it stands.
     """
 
     operation: str
@@ -73,6 +75,8 @@ class Asked:
     metadata: Mapping[str, object] | None
     when_busy: WhenBusy = "queue"
     when_pending: WhenPending = "reject"
+    parent_run_id: str | None = None
+    subagent: JsonObject | None = None
 
     def faults(self) -> list[Fault]:
         """What is wrong with it, as far as it shows by itself."""
@@ -307,7 +311,9 @@ class Accepting:
             raise StoreError("the runtime is not open: use it in `async with create_pai(...)`")
         definition = agent.definition
         request = self.request(asked, respond)
-        parent: str | None = None
+        parent = asked.parent_run_id
+        if asked.subagent is not None:
+            request["subagent"] = asked.subagent
         if (taken := stored_options(agent, asked.options)) is not None:
             parent = taken[0].parent_run_id
             request["options"] = taken[1]

@@ -17,7 +17,7 @@ import anyio.abc
 
 from pai.definition import Signal
 from pai.errors import LeaseLost, StoreError, ThreadNotFound
-from pai.loop import BoundAgent, Episode, Journal, one_run
+from pai.loop import BoundAgent, Children, Episode, Journal, NoChildren, one_run
 from pai.models import resolve_model
 from pai.ports import Engine, Store, TransactionalStore
 from pai.protocol import (
@@ -103,6 +103,8 @@ class Core:
         """Those of commands that run: set when the runtime closes."""
         self._tools: anyio.CapacityLimiter | None = None
         self._fitting: Final = Fitting(agents, self.report)
+        self.children: Children = NoChildren()
+        """Starts runs of subagents; the runtime puts it in."""
         self._side: Final = SideJobs(
             store,
             agents,
@@ -256,8 +258,9 @@ class Core:
 
     def begin(self, key: ThreadKey, hub: Hub, accepted: Accepted) -> None:
         """Tell watchers of an accepted run, and see that it is worked on."""
-        if accepted.superseded is not None:
-            hub.publish(accepted.superseded)
+        if (superseded := accepted.superseded) is not None:
+            hub.publish(superseded)
+            self.spawn(lambda: self.children.cancel(key, superseded.run_id, "superseded"))
         if accepted.batch is not None:
             hub.publish(accepted.batch)
         if accepted.claimed is not None:
@@ -327,7 +330,8 @@ class Core:
 
     async def _work_on(self, key: ThreadKey, hub: Hub, claimed: Claimed) -> bool:
         """Work on one run; whether another one waits."""
-        if self._room is None:
+        if self._room is None or "subagent" in claimed.run.request:
+            # Its parent holds a place already, and waits for it.
             return await self._one(key, hub, claimed)
         async with self._room:
             return await self._one(key, hub, claimed)
@@ -348,7 +352,13 @@ class Core:
             self._side.lease,
         )
         episode = Episode(
-            self.agents[run.agent], claimed, journal, self.report, resolve_model, self.limiter
+            self.agents[run.agent],
+            claimed,
+            journal,
+            self.report,
+            resolve_model,
+            self.limiter,
+            self.children,
         )
         job = self._jobs[key, run.id] = _Job(claimed, episode)
         try:
@@ -416,6 +426,7 @@ class Core:
             hub.publish(batch)
             if not self.engine.transactional:
                 self.engine.wake(key)  # those that waited behind it may begin
+            await self.children.cancel(key, run_id, reason)
 
     async def update(self, key: ThreadKey, agent: str, change: ThreadChange) -> None:
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Mapping
 from functools import partial
@@ -98,7 +99,12 @@ async def delete(core: Core, agent: BoundAgent, key: ThreadKey) -> None:
     Raises:
         ThreadNotFound: There is no such thread.
     """
+    children = await core.children.of_thread(key, agent.key)
     head = await core.delete(key, agent.key)
+    for child_key, child_agent in children:
+        # Theirs went with it: nobody else knows of them.
+        with contextlib.suppress(ThreadNotFound):
+            await delete(core, core.agents[child_agent], child_key)
     if not agent.chains.thread_deleted:
         return
     # It has happened: they are told, even if the caller waits no more.

@@ -26,6 +26,7 @@ from pai.loop import BoundAgent
 from pai.ports import Engine, RecordScope, Store
 from pai.protocol import ThreadKey, ThreadSummary, new_id
 from pai.runtime._bindings import bind_capabilities
+from pai.runtime._children import CoreChildren, with_subagents
 from pai.runtime._core import Core, ErrorHandler
 from pai.runtime._drivers import transport_faults
 from pai.runtime._engines import open_engine
@@ -89,12 +90,13 @@ class Pai:
             works=work,
             on_error=on_runtime_error,
         )
+        self._core.children = CoreChildren(self._core)
         self._group: anyio.abc.TaskGroup | None = None
 
     @property
     def agents(self) -> tuple[str, ...]:
         """The keys of the agents."""
-        return tuple(self._agents)
+        return tuple([key for key in self._agents if "/" not in key])
 
     @property
     def durable(self) -> bool:
@@ -241,7 +243,7 @@ class Pai:
     def _agent(self, key: str) -> BoundAgent:
         agent = self._agents.get(key)
         if agent is None:
-            known = ", ".join(sorted(self._agents))
+            known = ", ".join(sorted([name for name in self._agents if "/" not in name]))
             raise InvalidInput(
                 [Fault("agent", f"there is no agent {key!r}; agents: {known}")], subject="thread"
             )
@@ -363,6 +365,7 @@ def create_pai(
             except DefinitionError as error:
                 faults += [fault.under(f"agents.{key}.lifecycle") for fault in error.faults]
             faults += transport_faults(key, item)
+    nested, nested_lifecycles = with_subagents(agents, lifecycles, watching, faults)
     opened = waking = None
     try:
         opened = open_store(store) if isinstance(store, str) else store
@@ -371,9 +374,10 @@ def create_pai(
         faults += error.faults
     if faults or opened is None or waking is None:
         raise DefinitionError(faults, subject="create_pai")
-    bindings = bind_capabilities(agents, lifecycles, capabilities or {})
+    every, lifecycles = {**agents, **nested}, {**lifecycles, **nested_lifecycles}
+    bindings = bind_capabilities(every, lifecycles, capabilities or {})
     return Pai(
-        {key: BoundAgent(key, item, lifecycles[key], bindings) for key, item in agents.items()},
+        {key: BoundAgent(key, item, lifecycles[key], bindings) for key, item in every.items()},
         opened,
         waking,
         scope_key=scope_key,

@@ -15,11 +15,11 @@ from pai.runtime._edit import change_of, delete, rename
 from pai.runtime._event_stream import EventStream
 from pai.runtime._limits import Limits
 from pai.runtime._run_handle import RunHandle
+from pai.runtime._starting import start_run
 from pai.runtime._state import thread_state
 from pai.schema import JsonValue
 
 if TYPE_CHECKING:
-    from pai.contexts import Respond
     from pai.runtime._core import Core
 
 __all__ = ("ThreadHandle",)
@@ -93,7 +93,7 @@ class ThreadHandle:
         )
         own = run_id or new_id()
         message, respond = await self._accepting.message(content, own)
-        return await self._start(asked, own, message, respond)
+        return await start_run(self._accepting, asked, own, message, respond)
 
     async def trigger(
         self,
@@ -112,7 +112,7 @@ class ThreadHandle:
         asked = Asked(
             "trigger", run_id, options, client_data, client_tools, metadata, when_busy, when_pending
         )
-        return await self._start(asked, run_id or new_id())
+        return await start_run(self._accepting, asked, run_id or new_id())
 
     async def regenerate(
         self,
@@ -150,27 +150,7 @@ class ThreadHandle:
         if snapshot is None:
             raise ThreadNotFound(self.id)
         after = _kept(snapshot.messages, message_id)
-        return await self._start(asked, run_id or new_id(), after=after)
-
-    async def _start(
-        self,
-        asked: Asked,
-        run_id: str,
-        message: Message | None = None,
-        respond: Respond | None = None,
-        after: str | None = None,
-    ) -> RunHandle:
-        core, key = self._core, self._key
-        hub = core.hub(key)
-        accepted = await self._accepting.accept(asked, run_id, message, respond, after)
-        if accepted.batch is None or accepted.born is None:
-            return RunHandle(self._accepting, accepted.run.id, 1)
-        hub = core.bound(hub, key, accepted.born, self._agent.key)
-        handle = RunHandle(self._accepting, run_id, accepted.batch.first, hub)
-        core.begin(key, hub, accepted)
-        if asked.when_busy == "interrupt" and accepted.active is not None:
-            await core.cancel(key, accepted.active, "interrupted")
-        return handle
+        return await start_run(self._accepting, asked, run_id or new_id(), after=after)
 
     async def run(self, run_id: str) -> RunHandle:
         """

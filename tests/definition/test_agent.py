@@ -310,18 +310,6 @@ def test_functions_may_be_methods_partials_and_take_more_with_defaults():
 
 # -------------------------------------------------------------------------------- strangers
 
-LATER = {
-    "subagents": {"x": None},
-}
-
-
-@pytest.mark.parametrize("field", LATER)
-def test_a_field_that_comes_later_is_refused_by_its_name(field):
-    """A-DEF-2: never ignored."""
-    faults = refused_agent(**{field: LATER[field]})
-    assert list(faults) == [field]
-    assert "not available yet" in faults[field]
-
 
 def test_a_zero_is_not_nothing():
     """A-DEF-2."""
@@ -331,7 +319,7 @@ def test_a_zero_is_not_nothing():
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *((field, None) for field in LATER),
+        ("subagents", None),
         ("thread_titles", False),
         ("reasoning_summary", False),
     ],
