@@ -12,7 +12,7 @@ import anyio
 
 from pai.contexts import AsideItem, ThreadRef
 from pai.definition import MetadataPatch, MetadataSchemas, StoredMetadata
-from pai.errors import Fault, InvalidInput, LeaseLost, PluginError
+from pai.errors import Fault, InvalidInput, LeaseLost, PluginError, ThreadNotFound
 from pai.lifecycle import broken_hook, error_of
 from pai.loop import BoundAgent, asked_aside
 from pai.protocol import Merge, ThreadChange, ThreadKey, ThreadRecord

@@ -17,7 +17,7 @@ import anyio
 from pai import MetadataPatch, MetadataSchemas, RunPatch, StepPatch, define_agent, hookimpl
 from pai.contexts import StepContext
 from pai.lifecycle import compose_lifecycle
-from pai.loop import BoundAgent, Episode, Journal
+from pai.loop import BoundAgent, Episode, Journal, NoChildren
 from pai.loop._prepare import build_context, prepare_run
 from pai.loop._request import build_request, prepare_step
 from pai.models import resolve_model
@@ -95,7 +95,15 @@ async def episode_of(plugins: list[object]) -> Episode:
     assert claimed is not None
     journal = Journal(store, key, run.id, claimed.fence, lambda *_: None, lambda *_: None)
     limiter = anyio.CapacityLimiter(1)
-    episode = Episode(bound, claimed, journal, lambda *_: None, resolve_model, lambda: limiter)
+    episode = Episode(
+        bound,
+        claimed,
+        journal,
+        lambda *_: None,
+        resolve_model,
+        lambda: limiter,
+        NoChildren(),
+    )
     await build_context(episode)
     return episode
 
