@@ -317,14 +317,14 @@ def test_no_error_shows_a_private_key(key):
         ({"tree": {key: "no list"}}, "run.private.tree"),
         ({"count": [key]}, "run.private.count"),
     ):
-        for refused in (
+        for write in (
             lambda patch=patch: pair.patched(
                 pair.initial(), MetadataPatch(private=patch), at="run"
             ),
             lambda patch=patch: pair.replaced(pair.initial(), patch, None, at="run"),
         ):
             with pytest.raises(InvalidInput) as caught:
-                refused()
+                write()
             assert [fault.path for fault in caught.value.faults] == [path]
             assert key not in f"{caught.value}{caught.value.__context__}"
     _, hidden, shown = pair.read(Metadata({key: 1}, {key: 1}))

@@ -213,7 +213,8 @@ async def story(store: str, script: Any, doors: list[str], bad: int, where: str)
             # Whatever was seen, it was there to be seen.
             snapshot = await app._core.store.snapshot(thread._key, "a")
             assert snapshot is not None
-            for record in (snapshot.thread, *snapshot.runs, *snapshot.messages):
+            records: list[Any] = [snapshot.thread, *snapshot.runs, *snapshot.messages]
+            for record in records:
                 assert MARK in repr(record.metadata.private)
                 assert MARK not in repr(record.metadata.public)
     return seen

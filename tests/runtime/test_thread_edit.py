@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +12,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from pai import (
     AsideItem,
@@ -28,6 +32,8 @@ from pai import (
 )
 from pai.protocol import fold
 from pai.testing import Call, Hang, ScriptedModel
+
+from ..postgres import PostgresMissing, fresh_database
 
 pytestmark = pytest.mark.anyio
 
@@ -382,3 +388,84 @@ async def test_observers_are_told_of_a_deletion(store: str) -> None:
         assert "secret" not in str(error)
         assert await app.records("told").get("gone") == "t"
         assert await app.records("told", thread_id="t").items() == []
+
+
+pauses = st.lists(st.integers(0, 25), min_size=1, max_size=6)
+
+
+async def churn(store: str, sends: list[int], deletes: list[int]) -> None:
+    """Send, watch, rename and delete at the same time; nobody hangs, and what is left is whole."""
+    errors: list[BaseException] = []
+    with anyio.fail_after(40):
+        async with app_of(store, turns=["some text"] * 50, on_runtime_error=errors.append) as app:
+            thread = app.thread("a", thread_id="t")
+
+            async def pause(steps: int) -> None:
+                for _ in range(steps):
+                    await anyio.lowlevel.checkpoint()
+
+            async def send() -> None:
+                for steps in sends:
+                    await pause(steps)
+                    run = await thread.send("go", run_id="r" if steps % 5 == 0 else None)
+                    with contextlib.suppress(ThreadNotFound):
+                        result = await run.result()
+                        assert result.status == "completed"
+                    with contextlib.suppress(ThreadNotFound):
+                        seqs = [event.seq async for event in run.events()]
+                        assert seqs == sorted(set(seqs))
+
+            async def watch(scope: anyio.CancelScope) -> None:
+                with scope:
+                    while True:
+                        with contextlib.suppress(ThreadNotFound):
+                            last = 0
+                            async for event in thread.events():
+                                assert event.seq == last + 1
+                                last = event.seq
+
+            async def delete() -> None:
+                for steps in deletes:
+                    await pause(steps)
+                    with contextlib.suppress(ThreadNotFound):
+                        await thread.rename(f"after {steps}")
+                        await thread.delete()
+
+            scope = anyio.CancelScope()
+            async with anyio.create_task_group() as group:
+                group.start_soon(watch, scope)
+                async with anyio.create_task_group() as workers:
+                    workers.start_soon(send)
+                    workers.start_soon(send)
+                    workers.start_soon(delete)
+                await app._core.settled()
+                scope.cancel()
+            assert errors == []
+            try:
+                state = await thread.state()
+            except ThreadNotFound:
+                assert await rows(app) == 0
+                return
+            assert {run.status for run in state.runs} <= {"completed"}
+            log = [event async for event in until(thread.events(), state.cursor)]
+            assert fold(None, log) == state
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgresql"])
+@settings(max_examples=12)
+@given(sends=pauses, deletes=pauses)
+def test_a_thread_may_be_deleted_at_any_moment(
+    kind: str, sends: list[int], deletes: list[int]
+) -> None:
+    """R-16, R-25"""
+    if kind == "memory":
+        asyncio.run(churn("memory:", sends, deletes))
+    elif kind == "sqlite":
+        with tempfile.TemporaryDirectory() as folder:
+            asyncio.run(churn(f"sqlite:///{Path(folder) / 'a.db'}", sends, deletes))
+    else:
+        try:
+            with fresh_database() as url:
+                asyncio.run(churn(url, sends, deletes))
+        except PostgresMissing as error:
+            pytest.skip(str(error))

@@ -8,6 +8,7 @@ from typing import assert_type
 import attrs
 
 from pai import (
+    Diagnostic,
     Event,
     MetadataPatch,
     Respond,
@@ -30,6 +31,7 @@ from pai import (
     run_once,
     run_once_sync,
 )
+from pai.schema import JsonValue
 
 
 @attrs.frozen
@@ -110,3 +112,8 @@ async def once() -> None:
     async with create_pai(agents={"main": agent}) as app:
         thread = app.thread("main")
         assert_type(await thread.send("hello"), RunHandle)
+        assert_type(await thread.command("rate", {"stars": 5}), JsonValue)
+        assert_type((await thread.state()).diagnostics, tuple[Diagnostic, ...])
+        await thread.rename("Sums")
+        await thread.update_metadata(public={"rating": "up"}, replace=True)
+        await thread.delete()
