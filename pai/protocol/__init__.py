@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Provide,
     )
     from pai.protocol._batch import Batch
+    from pai.protocol._compact import compact
     from pai.protocol._events import (
         CallError,
         CallOutput,
@@ -234,6 +235,7 @@ __all__ = (
     "Transport",
     "Usage",
     "WrapTransport",
+    "compact",
     "encode_events",
     "event_from_json",
     "event_to_json",
@@ -259,6 +261,7 @@ _FILES = {
         "Provide",
     ),
     "pai.protocol._batch": ("Batch",),
+    "pai.protocol._compact": ("compact",),
     "pai.protocol._events": (
         "CallError",
         "CallOutput",

@@ -18,14 +18,19 @@ class Batch:
     It is encoded at most once and decoded at most once, when somebody asks, and shared by all
     watchers of the process.
 
+    A compact one stands for several batches, and has other events than they had; the last event has
+    the last number, so that who has it knows all of them.
+
     Args:
         first: The number of the first event.
         run_id: The run they tell of; empty for the thread itself.
         events: The events, if they are at hand.
         body: Their JSON array, if it is at hand.
+        size: How many numbers it has; by default as many as events.
+        compact: Its events are not those that had its numbers once.
     """
 
-    __slots__ = ("_body", "_events", "first", "run_id", "size")
+    __slots__ = ("_body", "_events", "compact", "first", "run_id", "size")
 
     def __init__(
         self,
@@ -34,12 +39,14 @@ class Batch:
         events: list[Event] | None = None,
         body: str | None = None,
         size: int = 0,
+        compact: bool = False,
     ) -> None:
         self.first = first
         self.run_id = run_id
-        self.size = len(events) if events is not None else size
+        self.size = size or len(events or ())
         self._events = events
         self._body = body
+        self.compact = compact
 
     @property
     def last(self) -> int:
@@ -67,15 +74,41 @@ class Batch:
         self._body = None
 
     def numbered(self, after: int = 0) -> Iterator[Event]:
-        """The events with a number above *after*, each carrying its number and run."""
+        """
+        The events with a number above *after*, each carrying its number and run.
+
+        Of a compact batch all are given, in numbers above *after*: nobody can tell what of it is
+        known, and a fold takes it once more. Where they are more than there are numbers, the first
+        ones have none (0).
+        """
+        events = self.events
+        if self.compact:
+            yield from self._renumbered(after)
+            return
         seq = self.first
-        for index, event in enumerate(self.events):
+        for index, event in enumerate(events):
             if seq > after:
                 if event.seq not in (0, seq):
                     # A plugin yielded one object twice: it has two places in the log.
                     event = copy(event)
-                    self.events[index] = event
+                    events[index] = event
                 event.seq = seq
                 event.run_id = self.run_id
                 yield event
             seq += 1
+
+    def _renumbered(self, after: int) -> Iterator[Event]:
+        if after >= self.last:
+            return
+        first = max(self.first, after + 1)
+        events = self.events
+        without = len(events) - (self.last - first + 1)
+        for index, event in enumerate(events, 1):
+            # Its own copy: another watcher may be given other numbers.
+            event = copy(event)
+            if index == len(events):
+                event.seq = self.last
+            else:
+                event.seq = 0 if index <= without else first + index - 1 - max(without, 0)
+            event.run_id = self.run_id
+            yield event

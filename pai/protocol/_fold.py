@@ -72,6 +72,8 @@ class _Fold:
         self._pending: dict[tuple[str, str], PendingCall] = {}
         self._cursor = 0
         self._diagnostics: tuple[Diagnostic, ...] = ()
+        # The message that each run committed last: what its tools write belongs to that.
+        self._last: dict[str, str] = {}
         if state is None:
             return
         self._diagnostics = state.diagnostics
@@ -81,7 +83,8 @@ class _Fold:
         self._runs = {run.id: run for run in state.runs}
         if state.open_step:
             self._step = StepFold.of(state.open_step)
-            self._messages.pop(self._step.message_id, None)
+            if state.messages and state.messages[-1].id == self._step.message_id:
+                del self._messages[self._step.message_id]
 
     def add(self, event: Event) -> None:
         if event.seq:
@@ -105,7 +108,8 @@ class _Fold:
         if self._step is not None:
             open_step = self._step.events()
             view = self._step.view()
-            if view.parts:
+            # One that is committed is being told again, and has its place.
+            if view.parts and view.id not in self._messages:
                 messages.append(view)
         return ThreadState(
             self._thread,
@@ -231,6 +235,7 @@ class _Fold:
             if event.output is not None:
                 view = attrs.evolve(view, parts=(*view.parts, event.output))
             self._messages[step.message_id] = view
+            self._last[step.run_id] = step.message_id
 
     def message_metadata(self, event: MessageMetadata) -> None:
         if self._step is not None and self._step.message_id == event.message_id:
@@ -305,20 +310,22 @@ class _Fold:
         if self._step is not None:
             self._step.add(event)
             return
-        new = DataPart(event.name, event.value, event.id)
-        for message in reversed(self._messages.values()):
-            if message.run_id != event.run_id or message.role != "assistant":
-                continue
-            for index, part in enumerate(message.parts):
-                if (
-                    type(part) is DataPart
-                    and event.id is not None
-                    and (part.name, part.id) == (event.name, event.id)
-                ):
-                    self._put_part(message, index, new)
-                    return
-            self._put_part(message, len(message.parts), new)
+        message = self._messages.get(self._last.get(event.run_id, ""))
+        if message is None:
+            own = [m for m in self._messages.values() if m.run_id == event.run_id]
+            message = next((m for m in reversed(own) if m.role == "assistant"), None)
+        if message is None:
             return
+        new = DataPart(event.name, event.value, event.id)
+        for index, part in enumerate(message.parts):
+            if (
+                type(part) is DataPart
+                and event.id is not None
+                and (part.name, part.id) == (event.name, event.id)
+            ):
+                self._put_part(message, index, new)
+                return
+        self._put_part(message, len(message.parts), new)
 
     def _put_part(self, message: MessageView, index: int, part: MessagePart) -> None:
         parts = (*message.parts[:index], part, *message.parts[index + 1 :])
