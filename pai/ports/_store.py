@@ -64,7 +64,8 @@ class Store(Protocol):
       that was suspended stays the active one until it ends: it goes on before those that wait.
     * A write of a run carries its fence; a fence that is no longer the thread's raises
       :class:`~pai.errors.LeaseLost`, and nothing is written (R-4).
-    * Events of a thread are numbered from 1 without a gap, in the order they were committed.
+    * Events of a thread are numbered from 1 without a gap, in the order they were committed, until
+      they are made compact.
     * The partition is part of every key: a thread of another one does not exist (R-7).
     * Metadata is changed by :data:`~pai.protocol.Merge`, within the transaction: of writers at the
       same time, none loses what another wrote (A-META-5).
@@ -352,6 +353,17 @@ class Store(Protocol):
         Returns:
             The event; ``None`` if nothing was written, or the job is not ours any more.
         """
+
+    async def compact(self, key: ThreadKey, before: datetime) -> None:
+        """
+        Make the log of runs that ended before a time short: one delta a text.
+
+        Whoever watches from any number on is told what leads to the same state as ever (R-25); see
+        :func:`pai.protocol.compact`.
+        """
+
+    async def long_logs(self, before: datetime, limit: int = 100) -> list[ThreadKey]:
+        """Threads without an active run that changed last before a time, and may be made short."""
 
     async def run_source(self, key: ThreadKey, run_id: str) -> RunSource | None:
         """A run, its thread's head and the messages up to it, as of one moment."""

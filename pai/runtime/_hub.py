@@ -96,6 +96,9 @@ class Hub:
         log = self._log
         if self._next is None:
             self._next = batch.first
+        if batch.first < self._next <= batch.last:
+            # It was made compact meanwhile: who knows a part of it is told all.
+            self._next = batch.first
         if batch.first != self._next:
             if batch.first > self._next:
                 self._early[batch.first] = batch

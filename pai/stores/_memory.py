@@ -393,6 +393,21 @@ class MemoryStore(JobMethods):
         more = len(order) > limit > 0
         return page, page_cursor(page[-1].updated_at, page[-1].key.thread_id) if more else None
 
+    async def compact(self, key: ThreadKey, before: datetime) -> None:
+        here = self._threads.get(key)
+        if here is not None:
+            here.compact(before)
+
+    async def long_logs(self, before: datetime, limit: int = 100) -> list[ThreadKey]:
+        found = [
+            key
+            for key, here in self._threads.items()
+            if here.active is None
+            and here.compacted < here.events
+            and here.head.updated_at <= before
+        ]
+        return found[:limit]
+
     async def run_source(self, key: ThreadKey, run_id: str) -> RunSource | None:
         here = self._threads.get(key)
         if here is None or run_id not in here.runs:

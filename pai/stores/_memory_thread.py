@@ -28,6 +28,7 @@ from pai.protocol import (
     ThreadRecord,
     TitleMark,
     ToolCallPart,
+    compact,
     labelled,
 )
 from pai.stores._bags import Bags, Merged
@@ -35,6 +36,8 @@ from pai.stores._memory_jobs import ThreadJobs
 from pai.stores._rules import (
     again,
     check_goes_on,
+    compacted_to,
+    ended_before,
     ended_calls,
     fence_before,
     finished_event,
@@ -62,7 +65,7 @@ class MemoryThread:
     """One thread. A run's *turn* is its place among the thread's runs, from 1."""
 
     __slots__ = (
-        "active", "batches", "calls", "deadlines", "events", "fence", "head", "jobs", "messages",
+        "active", "batches", "calls", "compacted", "deadlines", "events", "fence", "head", "jobs", "messages",
         "ordered", "places", "queue", "ready", "replaced", "runs", "starts", "takeovers", "turns", "where",
     )  # fmt: skip
 
@@ -93,6 +96,8 @@ class MemoryThread:
         # Messages that a regenerate has replaced.
         self.replaced: list[Message] = []
         self.jobs = ThreadJobs()
+        # The number up to which the log is compact.
+        self.compacted = 0
 
     def log(self, run_id: str, events: list[Event]) -> Batch:
         batch = Batch(self.events + 1, run_id, events[:])
@@ -100,6 +105,18 @@ class MemoryThread:
             self.events += len(events)
             self.batches.append(batch)
         return batch
+
+    def compact(self, before: datetime) -> None:
+        """Make the log of runs that ended before a time short."""
+        start = bisect_right(self.batches, self.compacted, key=lambda batch: batch.last)
+        batches = self.batches[start:]
+        ids = {batch.run_id for batch in batches if batch.run_id}
+        ended = {run_id for run_id in ids if ended_before(self.runs[run_id], before)}
+        place = {batch.last: index for index, batch in enumerate(batches)}
+        for new, last in reversed(compact(batches, ended)):
+            batches[place[last] : place[new.last] + 1] = [new]
+        self.batches[start:] = batches
+        self.compacted = compacted_to(batches, ended, self.compacted)
 
     def put(self, message: Message, turn: int) -> None:
         """Add a message, or replace the one of its id, whose metadata stays."""

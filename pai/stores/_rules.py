@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from datetime import UTC, datetime
 
 import attrs
 
 from pai.errors import AnswerConflict, Fault, InvalidInput, LeaseLost, StoreError
 from pai.protocol import (
+    Batch,
     CallError,
     CallOutcome,
     CallRecord,
@@ -30,7 +31,9 @@ __all__ = (
     "again",
     "cancelled_end",
     "check_goes_on",
+    "compacted_to",
     "digest_conflict",
+    "ended_before",
     "ended_calls",
     "fence_before",
     "finished_event",
@@ -45,6 +48,20 @@ __all__ = (
     "settled_call",
     "stamp",
 )
+
+
+def ended_before(run: RunRecord, before: datetime) -> bool:
+    """Whether a run has ended before a time."""
+    return run.finished_at is not None and run.finished_at <= before
+
+
+def compacted_to(batches: Sequence[Batch], ended: Container[str], cursor: int) -> int:
+    """The number up to which a log is compact: before the first run that has not ended."""
+    for batch in batches:
+        if batch.run_id and batch.run_id not in ended:
+            return batch.first - 1
+        cursor = batch.last
+    return cursor
 
 
 def lease_lost(run_id: str) -> LeaseLost:

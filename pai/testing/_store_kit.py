@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from pai.testing._store_changes import CHANGE_CHECKS
+from pai.testing._store_compact import COMPACT_CHECKS
 from pai.testing._store_content import CONTENT_CHECKS
 from pai.testing._store_jobs import JOB_CHECKS
 from pai.testing._store_pending import PENDING_CHECKS
@@ -23,6 +24,7 @@ STORE_CHECKS: tuple[Check, ...] = (
     *RECORD_CHECKS,
     *JOB_CHECKS,
     *CHANGE_CHECKS,
+    *COMPACT_CHECKS,
 )
 """One a promise, for a test suite that wants to name each."""
 

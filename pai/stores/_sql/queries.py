@@ -16,6 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from pai.stores._sql.idle import IdleQueries
 from pai.stores._sql.job_queries import JobQueries
+from pai.stores._sql.log_queries import LogQueries
 from pai.stores._sql.statement import Statement
 from pai.stores._sql.tables import actions, events, messages, records, runs, threads
 
@@ -122,7 +123,9 @@ class Queries:
             .on_conflict_do_nothing(index_elements=["partition", "thread_id", "id"])
         )
         self.put_message = made(self._put_message())
-        self.add_events = made(sa.insert(events).inline().values(_row(events)))
+        self.add_events = made(
+            sa.insert(events).inline().values({**_row(events), "compact": sa.null()})
+        )
         self.put_call = made(self._put_call())
         bags = _p("new_metadata", type_=sa.Text)
         shown = messages.c.replaced.is_(None)
@@ -204,7 +207,9 @@ class Queries:
         self.ended_calls = made(ended)
         self.ended_calls_of_run = made(ended.where(actions.c.run_id == _p("run")))
         self.events = made(
-            sa.select(events.c.last, events.c.size, events.c.run_id, events.c.body)
+            sa.select(
+                events.c.last, events.c.size, events.c.run_id, events.c.body, events.c.compact
+            )
             .where(*_in_thread(events), events.c.last > _p("after", type_=sa.BigInteger))
             .order_by(events.c.last)
             .limit(_p("most", type_=sa.Integer))
@@ -239,6 +244,7 @@ class Queries:
             .offset(_ZERO)
         )
         self.put_record = made(self._put_record())
+        self.log = LogQueries(made)
         self.jobs = JobQueries(made, self._upsert, self._now)
         self.delete_record = made(sa.delete(records).where(*of_plugin, records.c.key == _p("name")))
 
@@ -276,6 +282,7 @@ class Queries:
             "ready": self._until if claim else self._now, "updated_at": _p("moved"),
             "messages": _p("n_messages"), "events": _p("n_events"),
             "titled_at": sa.null(), "titled_messages": sa.null(), "titled_runs": sa.null(),
+            "compacted": sa.null(),
         }  # fmt: skip
         queued = {
             "queued": c.queued + _ONE,

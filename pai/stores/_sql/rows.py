@@ -369,5 +369,5 @@ def call_from_row(row: Sequence[Any]) -> CallRecord:
 
 
 def batch_from_row(row: Sequence[Any]) -> Batch:
-    last, size, run_id, body = row
-    return Batch(last - size + 1, run_id, body=body, size=size)
+    last, size, run_id, body, compact = row
+    return Batch(last - size + 1, run_id, body=body, size=size, compact=compact is not None)

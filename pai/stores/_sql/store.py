@@ -36,7 +36,7 @@ from pai.protocol import (
 )
 from pai.schema import JsonObject
 from pai.stores._rules import stamp
-from pai.stores._sql import bags, jobs as side_jobs, pending, reads, records, writes
+from pai.stores._sql import bags, compaction, jobs as side_jobs, pending, reads, records, writes
 from pai.stores._sql.log import Log
 from pai.stores._sql.queries import Queries
 from pai.stores._sql.rows import (
@@ -395,6 +395,14 @@ class SqlStore:
         }  # fmt: skip
         last = await self.tx(side_jobs.retitle, self._q, key, job_id, attempt, values, log.body)
         return None if last is None else _batch(last, "", log)
+
+    async def compact(self, key: ThreadKey, before: datetime) -> None:
+        short = await self.read(compaction.shortened, self._q, key, before.timestamp())
+        if short is not None:
+            await self.tx(compaction.write, self._q, key, short)
+
+    async def long_logs(self, before: datetime, limit: int = 100) -> list[ThreadKey]:
+        return await self.read(compaction.long_logs, self._q, before.timestamp(), limit)
 
     async def run_source(self, key: ThreadKey, run_id: str) -> RunSource | None:
         return await self.read(side_jobs.source, self._q, key, run_id)

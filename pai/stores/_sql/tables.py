@@ -100,6 +100,8 @@ threads = sa.Table(
     _real("titled_at", nullable=True),
     sa.Column("titled_messages", sa.BigInteger, nullable=True),
     sa.Column("titled_runs", sa.BigInteger, nullable=True),
+    # The number up to which the log is compact.
+    sa.Column("compacted", sa.BigInteger, nullable=True),
     _index("threads_ready", "ready", where="ready IS NOT NULL"),
     sa.Index("threads_listed", "partition", "agent", "updated_at", "id"),
     sqlite_with_rowid=False,
@@ -212,6 +214,8 @@ events = sa.Table(
     _number("size"),
     sa.Column("run_id", _Key, nullable=False),
     _text("body"),
+    # 1: it stands for several batches of a run that has ended.
+    sa.Column("compact", sa.BigInteger, nullable=True),
     _of_thread(),
     sqlite_with_rowid=False,
 )

@@ -1,4 +1,4 @@
-"""Version 2: runs that wait for answers, messages that a later run replaced, titles and labels."""
+"""Version 2: runs that wait for answers, messages that a later run replaced, titles, labels and short logs."""
 
 from __future__ import annotations
 
@@ -20,4 +20,6 @@ def upgrade(operations: Operations) -> None:
     add("threads", column("titled_at", sa.Double))
     add("threads", column("titled_messages", sa.BigInteger))
     add("threads", column("titled_runs", sa.BigInteger))
+    add("threads", column("compacted", sa.BigInteger))
+    add("events", column("compact", sa.BigInteger))
     operations.drop_index("actions_expiring", table_name="actions")
