@@ -27,7 +27,8 @@ class Batch:
         events: The events, if they are at hand.
         body: Their JSON array, if it is at hand.
         size: How many numbers it has; by default as many as events.
-        compact: Its events are not those that had its numbers once.
+        compact: Not 0 if its events are not those that had its numbers once; one less is how many
+            of them, from the first on, are told only to who knows a part of the batch.
     """
 
     __slots__ = ("_body", "_events", "compact", "first", "run_id", "size")
@@ -39,7 +40,7 @@ class Batch:
         events: list[Event] | None = None,
         body: str | None = None,
         size: int = 0,
-        compact: bool = False,
+        compact: int = 0,
     ) -> None:
         self.first = first
         self.run_id = run_id
@@ -47,6 +48,11 @@ class Batch:
         self._events = events
         self._body = body
         self.compact = compact
+
+    @property
+    def retold(self) -> int:
+        """How many events, from the first on, are not for who comes from before the batch."""
+        return max(self.compact - 1, 0)
 
     @property
     def last(self) -> int:
@@ -101,7 +107,7 @@ class Batch:
         if after >= self.last:
             return
         first = max(self.first, after + 1)
-        events = self.events
+        events = self.events if after >= self.first else self.events[self.retold :]
         without = len(events) - (self.last - first + 1)
         for index, event in enumerate(events, 1):
             # Its own copy: another watcher may be given other numbers.

@@ -61,9 +61,13 @@ def compact(batches: Sequence[Batch], ended: Iterable[str]) -> list[tuple[Batch,
         if run is None:
             continue
         first, last = piece[0], piece[-1]
-        events = run.shortened([event for batch in piece for event in batch.events])
+        retold, events = run.shortened(
+            [event for batch in piece for event in batch.events[batch.retold :]]
+        )
         size = last.last - first.first + 1
-        new = Batch(first.first, first.run_id, events, size=size, compact=True)
+        new = Batch(
+            first.first, first.run_id, [*retold, *events], size=size, compact=1 + len(retold)
+        )
         # One that stays as it is keeps its numbers.
         if len(piece) > 1 or new.body != first.body:
             found.append((new, first.last))
@@ -90,13 +94,16 @@ class _Run:
         # What made the last message that is committed, and whether this piece has it.
         self._message: list[Event] = []
         self._here = False
+        self._wanted = False
         self._out: list[Event] = []
 
-    def shortened(self, events: list[Event]) -> list[Event]:
-        self._out, self._here = [], False
+    def shortened(self, events: list[Event]) -> tuple[list[Event], list[Event]]:
+        """What is told again to who knows a part of the piece, and what is told to all."""
+        before = self._message[:]
+        self._out, self._here, self._wanted = [], False, False
         for event in events:
             self._add(event)
-        return self._out
+        return ([copy(event) for event in before] if self._wanted else []), self._out
 
     def _add(self, event: Event) -> None:
         kind = type(event)
@@ -127,10 +134,8 @@ class _Run:
     def _say_of_message(self, data: Data) -> None:
         """Data of a tool, which is added to the message that is committed."""
         if not self._here:
-            # Who has it already would add it twice, or to a later message: so that message is told
-            # again before it.
-            self._out += [copy(event) for event in self._message]
-            self._here = True
+            # Who has it already would add it twice, or to a later message: that one is told again.
+            self._wanted = True
         self._out.append(data)
         self._message.append(data)
 

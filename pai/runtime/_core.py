@@ -35,6 +35,7 @@ from pai.protocol import (
 from pai.runtime._error_log import logger_of, named
 from pai.runtime._fitting import Fitting
 from pai.runtime._hub import Hub
+from pai.runtime._retention import Retention
 from pai.runtime._side_jobs import SideJobs
 
 __all__ = ("Core", "ErrorHandler")
@@ -70,6 +71,7 @@ class Core:
         lease: Seconds a worker may be silent before others take its run (R-4).
         max_runs: Runs worked on at once here.
         works: Whether runs are worked on here at all.
+        keep_deltas: Seconds that the pieces of a run's texts stay after its end; ``None``: for good.
         on_error: Takes errors whole (A-RUN-3).
     """
 
@@ -82,6 +84,7 @@ class Core:
         lease: float,
         max_runs: int | None,
         works: bool,
+        keep_deltas: float | None,
         on_error: ErrorHandler | None,
     ) -> None:
         self.store: Final = store
@@ -105,6 +108,7 @@ class Core:
         self._fitting: Final = Fitting(agents, self.report)
         self.children: Children = NoChildren()
         """Starts runs of subagents; the runtime puts it in."""
+        self._retention: Final = Retention(store, keep_deltas)
         self._side: Final = SideJobs(
             store,
             agents,
@@ -135,6 +139,8 @@ class Core:
             raise
         if self.store.durable:
             self.keep("beat", self._beat)
+            if self._retention.used and self.works:
+                self.keep("retention", self._retention.watch)
             if self._side.used:
                 self.keep("side jobs", lambda: self._side.watch(lambda: self.works))
 
@@ -342,15 +348,9 @@ class Core:
             await self._hand_back(key, hub, claimed)
             return False
         journal = Journal(
-            self.store,
-            key,
-            run.id,
-            claimed.fence,
-            hub.publish,
-            self.spawn,
-            self._begin_job,
+            self.store, key, run.id, claimed.fence, hub.publish, self.spawn, self._begin_job,
             self._side.lease,
-        )
+        )  # fmt: skip
         episode = Episode(
             self.agents[run.agent],
             claimed,
@@ -367,6 +367,7 @@ class Core:
                 if wish is not None:
                     self._stop(job, wish)
                 await one_run(episode)
+                self._retention.ended(key)
             if episode.expires_at is not None and not self.store.durable:
                 # Nothing polls a store that no other process can write.
                 self.spawn(partial(self._wake_at, key, episode.expires_at))

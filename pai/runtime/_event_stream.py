@@ -124,7 +124,7 @@ class TextStream:
             for batch in await self._watcher.next():
                 if batch.run_id != self._run_id:
                     continue
-                for event in batch.events:
+                for event in batch.events[batch.retold :]:
                     if type(event) is TextDelta:
                         deltas.append(event.text)
                     elif type(event) is RunFinished:

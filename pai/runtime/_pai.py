@@ -69,6 +69,7 @@ class Pai:
         scope_key: Callable[[Any], str] | None,
         actor_key: Callable[[Any], str] | None,
         lease: float,
+        keep_deltas: float | None,
         max_runs: int | None,
         work: bool,
         limits: Limits,
@@ -88,6 +89,7 @@ class Pai:
             lease=lease,
             max_runs=max_runs,
             works=work,
+            keep_deltas=keep_deltas,
             on_error=on_runtime_error,
         )
         self._core.children = CoreChildren(self._core)
@@ -295,6 +297,7 @@ def create_pai(
     work: bool = True,
     max_runs: int | None = None,
     lease: float = 15.0,
+    keep_deltas: float | None = 600.0,
     limits: Limits | None = None,
     on_runtime_error: ErrorHandler | None = None,
     telemetry: object | None = None,
@@ -319,6 +322,8 @@ def create_pai(
         work: ``False`` accepts and watches, and runs nothing.
         max_runs: Runs worked on at once in this process; ``None``: no limit.
         lease: Seconds a worker may be silent before others take its run (R-4).
+        keep_deltas: Seconds that a database keeps the pieces in which a run's texts were streamed,
+            after the run's end; then each text is one piece. ``None``: for good.
         limits: Limits on what comes from outside (R-39).
         on_runtime_error: Takes every error whole, as its one argument (A-RUN-3).
         telemetry: A plugin that stands left of all others, around every agent: what
@@ -338,6 +343,8 @@ def create_pai(
         faults.append(Fault("stream", f"{stream!r} is not available: 'store'"))
     if not lease > 0:
         faults.append(Fault("lease", "expected a number of seconds above 0"))
+    if keep_deltas is not None and not keep_deltas >= 0:
+        faults.append(Fault("keep_deltas", "expected a number of seconds, or None"))
     if max_runs is not None and max_runs < 1:
         faults.append(Fault("max_runs", "expected at least 1"))
     if not agents:
@@ -383,6 +390,7 @@ def create_pai(
         scope_key=scope_key,
         actor_key=actor_key,
         lease=lease,
+        keep_deltas=keep_deltas,
         max_runs=max_runs,
         work=work,
         limits=limits or Limits(),

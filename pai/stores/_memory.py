@@ -403,6 +403,7 @@ class MemoryStore(JobMethods):
             key
             for key, here in self._threads.items()
             if here.active is None
+            and not here.queue
             and here.compacted < here.events
             and here.head.updated_at <= before
         ]

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from pai.protocol import ThreadKey, compact
 from pai.stores._rules import compacted_to
+from pai.stores._sql.packing import packed
 from pai.stores._sql.queries import Queries
-from pai.stores._sql.rows import Row, batch_from_row
+from pai.stores._sql.rows import Row, batch_from_row, body_of
 from pai.stores._sql.statement import Connection
 
 __all__ = ("Short", "long_logs", "shortened", "write")
@@ -51,7 +52,8 @@ def shortened(c: Connection, q: Queries, key: ThreadKey, before: float) -> Short
             "first_last": first_last,
             "upto": batch.last,
             "new_size": batch.size,
-            "new_body": batch.body,
+            "new_body": packed(body_of(batch.events)),
+            "new_compact": batch.compact,
         }
         for batch, first_last in compact(batches, ended)
     ]
@@ -67,9 +69,7 @@ def write(c: Connection, q: Queries, key: ThreadKey, short: Short) -> None:
         return
     for row in short.rows:
         q.log.drop(c, **scope, first_last=row["first_last"], upto=row["upto"])
-        q.log.shorten(
-            c, **scope, upto=row["upto"], new_size=row["new_size"], new_body=row["new_body"]
-        )
+        q.log.shorten(c, **scope, **row)
 
 
 def long_logs(c: Connection, q: Queries, before: float, limit: int) -> list[ThreadKey]:

@@ -1,4 +1,4 @@
-"""The statements that make logs short; parameters are named as in queries.py."""
+"""The statements that read logs and make them short; parameters are named as in queries.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ __all__ = ("LogQueries",)
 
 _p = sa.bindparam
 _ZERO = sa.literal_column("0", sa.Integer)
-_ONE = sa.literal_column("1", sa.Integer)
 
 
 class LogQueries:
@@ -30,6 +29,15 @@ class LogQueries:
         log = events.c.partition == _p("scope"), events.c.thread_id == _p("thread")
         before = _p("before", type_=sa.Double)
 
+        self.events = made(
+            sa.select(
+                events.c.last, events.c.size, events.c.run_id, events.c.body, events.c.compact
+            )
+            .where(*log, events.c.last > _p("after", type_=sa.BigInteger))
+            .order_by(events.c.last)
+            .limit(_p("most", type_=sa.Integer))
+            .offset(_ZERO)
+        )
         self.compacted = made(sa.select(compacted).where(*head))
         self.uncompacted = made(
             sa.select(
@@ -64,7 +72,7 @@ class LogQueries:
             .values(
                 size=_p("new_size", type_=sa.BigInteger),
                 body=_p("new_body", type_=sa.Text),
-                compact=_ONE,
+                compact=_p("new_compact", type_=sa.BigInteger),
             )
         )
         self.long = made(
@@ -72,6 +80,7 @@ class LogQueries:
             .where(
                 threads.c.updated_at <= before,
                 threads.c.active.is_(None),
+                threads.c.queued == _ZERO,
                 compacted < threads.c.events,
             )
             .limit(_p("most", type_=sa.Integer))

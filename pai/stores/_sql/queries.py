@@ -206,10 +206,6 @@ class Queries:
         )  # fmt: skip
         self.ended_calls = made(ended)
         self.ended_calls_of_run = made(ended.where(actions.c.run_id == _p("run")))
-        self.events = made(
-            sa.select(
-                events.c.last, events.c.size, events.c.run_id, events.c.body, events.c.compact
-            )
             .where(*_in_thread(events), events.c.last > _p("after", type_=sa.BigInteger))
             .order_by(events.c.last)
             .limit(_p("most", type_=sa.Integer))

@@ -79,7 +79,7 @@ def events(
         made = q.born(c, **_scope(key)).fetchone()
         if made is None or moment(made[0]) != born:
             raise ThreadNotFound(key.thread_id)
-    rows = q.events(c, **_scope(key), after=after, most=limit).fetchall()
+    rows = q.log.events(c, **_scope(key), after=after, most=limit).fetchall()
     return [batch_from_row(row) for row in rows]
 
 

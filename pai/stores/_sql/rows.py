@@ -29,6 +29,7 @@ from pai.protocol import (
     parts_to_text,
 )
 from pai.stores._rules import fence_before
+from pai.stores._sql.packing import unpacked
 
 __all__ = (
     "Row",
@@ -370,4 +371,6 @@ def call_from_row(row: Sequence[Any]) -> CallRecord:
 
 def batch_from_row(row: Sequence[Any]) -> Batch:
     last, size, run_id, body, compact = row
-    return Batch(last - size + 1, run_id, body=body, size=size, compact=compact is not None)
+    if compact:
+        body = unpacked(body)
+    return Batch(last - size + 1, run_id, body=body, size=size, compact=compact or 0)

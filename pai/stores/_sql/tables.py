@@ -214,7 +214,7 @@ events = sa.Table(
     _number("size"),
     sa.Column("run_id", _Key, nullable=False),
     _text("body"),
-    # 1: it stands for several batches of a run that has ended.
+    # Not null: it stands for several batches of a run that has ended; see Batch.
     sa.Column("compact", sa.BigInteger, nullable=True),
     _of_thread(),
     sqlite_with_rowid=False,
