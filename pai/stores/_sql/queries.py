@@ -206,11 +206,6 @@ class Queries:
         )  # fmt: skip
         self.ended_calls = made(ended)
         self.ended_calls_of_run = made(ended.where(actions.c.run_id == _p("run")))
-            .where(*_in_thread(events), events.c.last > _p("after", type_=sa.BigInteger))
-            .order_by(events.c.last)
-            .limit(_p("most", type_=sa.Integer))
-            .offset(_ZERO)
-        )
         self.waiting = made(
             sa.select(threads.c.partition, threads.c.id)
             .where(threads.c.ready <= self._now)
