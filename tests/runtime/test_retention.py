@@ -169,7 +169,7 @@ async def test_not_before_its_time(url: str) -> None:
         await app._core._retention._sweep()
         await app._core._retention._short()
         assert await rows(app) == before
-    async with create_pai(agents={"a": agent}, store=url, keep_deltas=0) as app:
+    async with create_pai(agents={"a": agent}, store=url, keep_deltas=None) as app:
         thread = app.thread("a", thread_id="t")
         run = await thread.send("go")
         async for delta in run.text():
