@@ -238,8 +238,14 @@ def test_a_driver_that_follows_has_the_whole_lists(found: list[Offer], data: Any
     """Whatever comes after one another, also where messages are gone."""
     record: Any = None
     messages: list[Message] = []
-    for now in found:
-        if messages and data.draw(st.booleans()):
+    last = Offer("m", {"a": "a"}, [])
+    for offered in found:
+        now = offered
+        if data.draw(st.booleans()):
+            # Most of what happens is that something is added.
+            now = Offer("m", {**now.tools, **last.tools}, [*last.instructions, *now.instructions])
+        last = now
+        while messages and data.draw(st.booleans()):
             del messages[0]
         messages.append(Message(new_id(), "user", (TextPart("x"),), "r", None))  # type: ignore[arg-type]  # not looked at
         record = follow(record, now, messages, ("tools", "instructions"))
