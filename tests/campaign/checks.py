@@ -162,7 +162,7 @@ async def _run_faults(
         yield f"the thread lost what was written beside runs: {state.thread.metadata['edited']}"
     titles = [f"title {number}" for number in edits]
     titles += [f"after {run.id}" for run in state.runs if run.status == "completed"]
-    if state.thread.title not in (titles or [None]):
+    if (state.thread.title or "") not in (titles or [""]):
         yield f"the thread's title is {state.thread.title!r}"
     if len({message.id for message in state.messages}) < len(state.messages):
         yield "a message stands there twice"
