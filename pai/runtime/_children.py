@@ -15,6 +15,7 @@ from pai.loop import ChildEnd, child_id
 from pai.protocol import Decision, Event, OutputPart, RunFinished, RunRecord, ThreadKey
 from pai.runtime._accepting import Accepting, Asked
 from pai.runtime._limits import Limits
+from pai.runtime._room import Room
 from pai.runtime._run_handle import RunHandle
 from pai.runtime._starting import start_run
 from pai.schema import JsonObject, JsonValue
@@ -98,6 +99,8 @@ class CoreChildren:
     ) -> _Child:
         request, own = run.request, ThreadKey(key.partition, run_id)
         actor = request.get("actor")
+        # Who waits for it has room: it must not wait for more, nor for another process.
+        self._core.room.lend(own)
         accepting = Accepting(
             self._core,
             self._core.agents[f"{agent}/{name}"],
@@ -107,13 +110,16 @@ class CoreChildren:
             Limits(),
         )
         if await self._core.store.run(own, run_id) is not None:
-            return _Child(RunHandle(accepting, run_id, 1))
+            self._core.drain_soon(own)
+            return _Child(RunHandle(accepting, run_id, 1), self._core.room, own)
         asked = Asked(
             "send", run_id, None, request.get("clientData"), (), None, parent_run_id=run.id,
             subagent=ref,
         )  # fmt: skip
         message, respond = await accepting.message(task, run_id)
-        return _Child(await start_run(accepting, asked, run_id, message, respond))
+        handle = await start_run(accepting, asked, run_id, message, respond)
+        self._core.drain_soon(own)
+        return _Child(handle, self._core.room, own)
 
     async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> None:
         """Cancel the subagents that a run waits for, which nobody works on."""
@@ -153,8 +159,10 @@ class CoreChildren:
 class _Child:
     """The run of a subagent."""
 
-    def __init__(self, handle: RunHandle) -> None:
+    def __init__(self, handle: RunHandle, room: Room, key: ThreadKey) -> None:
         self._handle: Final = handle
+        self._room: Final = room
+        self._key: Final = key
         self._after: int | None = None
 
     async def answer(self, decisions: Sequence[Decision]) -> None:
@@ -168,11 +176,14 @@ class _Child:
 
     async def ended(self, tell: Callable[[Event], None]) -> ChildEnd:
         usage = None
-        async for event in self._handle.events(after=self._after):
-            tell(event)
-            if isinstance(event, RunFinished):
-                usage = event.usage
-        result = await self._handle.result()
+        try:
+            async for event in self._handle.events(after=self._after):
+                tell(event)
+                if isinstance(event, RunFinished):
+                    usage = event.usage
+            result = await self._handle.result()
+        finally:
+            self._room.forget(self._key)
         value: JsonValue = result.text
         if result.message is not None:
             for part in result.message.parts:

@@ -36,6 +36,7 @@ from pai.runtime._error_log import logger_of, named
 from pai.runtime._fitting import Fitting
 from pai.runtime._hub import Hub
 from pai.runtime._retention import Retention
+from pai.runtime._room import Room
 from pai.runtime._side_jobs import SideJobs
 
 __all__ = ("Core", "ErrorHandler")
@@ -95,7 +96,7 @@ class Core:
         self.works = works
         self.owner: Final = f"{os.getpid()}-{new_id()}"
         self._on_error = on_error
-        self._room: anyio.CapacityLimiter | None = None
+        self.room: Final = Room(max_runs)
         self._hubs: WeakValueDictionary[ThreadKey, Hub] = WeakValueDictionary()
         self._jobs: dict[tuple[ThreadKey, str], _Job] = {}
         self._draining: dict[ThreadKey, bool] = {}
@@ -126,8 +127,6 @@ class Core:
         await self.store.open()
         self._group = group
         self._tools = anyio.CapacityLimiter(40)
-        if self.max_runs is not None:
-            self._room = anyio.CapacityLimiter(self.max_runs)
         if self.engine.transactional and isinstance(self.store, TransactionalStore):
             self.store.join(self.engine.wake_in)
         try:
@@ -256,7 +255,7 @@ class Core:
 
     def claim_now(self, key: ThreadKey) -> tuple[str, float] | None:
         """Owner and lease, if a run that is accepted now may be claimed in the same transaction."""
-        if not (self.works and self.engine.claims) or self._room is not None:
+        if not (self.works and self.engine.claims) or self.room.limited:
             return None
         if key in self._draining:
             return None
@@ -304,24 +303,27 @@ class Core:
         try:
             while self.is_open:
                 self._draining[key] = False
-                if claimed is None:
-                    claimed = await self.store.claim(
-                        key, self.owner, self.lease, self.started(key), self._fitting.takes
-                    )
-                    self._fitting.tell()
-                if claimed is not None:
-                    head = claimed.thread
-                    found = self.bound(hub, key, head.created_at, head.agent)
-                    if found is not hub:
-                        hub.leave()
-                        hub = found
-                        hub.writers += 1
-                    hub.publish(claimed.batch)
-                    more = await self._work_on(key, hub, claimed)
-                    claimed = None
-                    if more:
-                        continue
-                if not self._draining[key]:
+                more, placed = False, await self.room.enter(key)
+                try:
+                    if claimed is None and self._group is not None:
+                        claimed = await self.store.claim(
+                            key, self.owner, self.lease, self.started(key), self._fitting.takes
+                        )
+                        self._fitting.tell()
+                    if claimed is not None:
+                        head = claimed.thread
+                        found = self.bound(hub, key, head.created_at, head.agent)
+                        if found is not hub:
+                            hub.leave()
+                            hub = found
+                            hub.writers += 1
+                        hub.publish(claimed.batch)
+                        more = await self._one(key, hub, claimed)
+                        claimed = None
+                finally:
+                    if placed:
+                        self.room.leave()
+                if not more and not self._draining[key]:
                     return
         except Exception as error:  # the queue of others must not stop
             self.report(error, {"thread_id": key.thread_id})
@@ -333,14 +335,6 @@ class Core:
             if not self._draining and self._idle is not None:
                 self._idle.set()
                 self._idle = None
-
-    async def _work_on(self, key: ThreadKey, hub: Hub, claimed: Claimed) -> bool:
-        """Work on one run; whether another one waits."""
-        if self._room is None or "subagent" in claimed.run.request:
-            # Its parent holds a place already, and waits for it.
-            return await self._one(key, hub, claimed)
-        async with self._room:
-            return await self._one(key, hub, claimed)
 
     async def _one(self, key: ThreadKey, hub: Hub, claimed: Claimed) -> bool:
         run = claimed.run

@@ -28,6 +28,7 @@ from pai.errors import Fault
 from pai.ports import Engine, EngineHost, Store
 from pai.protocol import ThreadKey
 from pai.runtime import _engines
+from pai.runtime._room import Room
 from pai.testing import Call, Hang, ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -202,25 +203,52 @@ async def test_a_tool_in_a_thread_is_told_that_its_run_goes_elsewhere(
     assert told == ["cancelled" if limit else "shutdown"]
 
 
-async def test_runs_without_room_are_handed_back_too(
+async def test_runs_without_room_stay_in_their_queue(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A claimed run that had not begun does not wait for its lease, nor does the closing."""
+    """Another process that has room may take them, whatever the lease, and nobody waits at the end."""
     monkeypatch.setattr(_engines, "POLL", 0.02)
-    model = ScriptedModel([Hang(), Hang(), Hang()])
-    async with app_of(model, url, lease=math.inf, max_runs=1) as app:
-        for name in ("t1", "t2", "t3"):
+    names = ["t1", "t2", "t3"]
+    async with app_of(ScriptedModel([Hang()]), url, lease=math.inf, max_runs=1) as app:
+        for name in names:
             run = await app.thread("a", thread_id=name).send("hello", run_id=name)
-            with anyio.fail_after(10):
+            if name == "t1":
                 async for event in run.events():
                     if event.type == "run-started":
                         break
-    assert len(model.requests) <= 1
-    async with app_of(ScriptedModel(["a", "b", "c"]), url, lease=math.inf) as app:
+        async with app_of(ScriptedModel(["b", "c"]), url, lease=math.inf, max_runs=1) as other:
+            with anyio.fail_after(10):
+                for name in names[1:]:
+                    run = await other.thread("a", thread_id=name).run(name)
+                    assert (await run.result()).status == "completed"
+    async with app_of(ScriptedModel(["a"]), url, lease=math.inf) as app:
+        run = await app.thread("a", thread_id="t1").run("t1")
         with anyio.fail_after(10):
-            for name in ("t1", "t2", "t3"):
-                run = await app.thread("a", thread_id=name).run(name)
-                assert (await run.result()).status == "completed"
+            assert (await run.result()).text == "a"
+
+
+async def passing(room: Room, key: ThreadKey) -> None:
+    if await room.enter(key):
+        room.leave()
+
+
+@pytest.mark.parametrize("granted", [False, True])
+async def test_a_place_is_not_lost_with_one_who_waited_for_it(granted: bool) -> None:
+    room = Room(1)
+    first, second, third = (ThreadKey("p", name) for name in "abc")
+    assert await room.enter(first)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(passing, room, second)
+        await anyio.wait_all_tasks_blocked()
+        if granted:
+            room.leave()
+        tasks.cancel_scope.cancel()
+    if not granted:
+        room.leave()
+    with anyio.fail_after(1):
+        assert await room.enter(third)
+    room.lend(first)
+    assert not await room.enter(first)
 
 
 class Unable(Told):

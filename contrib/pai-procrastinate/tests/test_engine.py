@@ -24,6 +24,7 @@ from pai import (
     DefinitionError,
     Pai,
     RequireApproval,
+    Subagent,
     ToolContext,
     create_pai,
     define_agent,
@@ -31,7 +32,7 @@ from pai import (
     tool,
 )
 from pai.errors import StoreError
-from pai.protocol import ThreadKey
+from pai.protocol import ThreadKey, ToolCallPart
 from pai.testing import Call, Hang, ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -242,6 +243,25 @@ async def test_a_call_that_expires_wakes_the_worker(url: str) -> None:
             await run.result()
             while (await app.thread("a", thread_id="t").state()).runs[0].status != "completed":
                 assert (await run.result()).status in {"suspended", "completed"}
+
+
+async def test_a_subagent_goes_on_in_the_room_of_the_run_that_waits(url: str) -> None:
+    helper = define_agent(name="helper", model=ScriptedModel(["Found.", "Found."]))
+    calls = [Call("helper", {"prompt": name}, name) for name in ("one", "two")]
+    boss = define_agent(
+        name="a",
+        model=ScriptedModel([calls, "Done."]),
+        subagents={"helper": Subagent(helper, "Finds things.")},
+    )
+    engine = ProcrastinateEngine(poll=0.2)
+    async with create_pai(agents={"a": boss}, store=url, engine=engine, max_runs=1) as app:
+        with anyio.fail_after(20):
+            run = await app.thread("a", thread_id="t").send("hello")
+            assert (await run.result()).text == "Done."
+        state = await app.thread("a", thread_id="t").state()
+    parts = [part for message in state.messages for part in message.parts]
+    calls = [part for part in parts if isinstance(part, ToolCallPart)]
+    assert [(call.outcome, call.output) for call in calls] == [("completed", "Found.")] * 2
 
 
 async def test_at_most_max_runs(url: str) -> None:
