@@ -16,6 +16,7 @@ from pai.loop import BoundAgent, asked_aside
 from pai.protocol import (
     Accepted,
     DataPart,
+    Decision,
     FilePart,
     Message,
     MessagePart,
@@ -254,6 +255,30 @@ class Accepting:
         if (taken := stored_options(self.agent, options)) is not None:
             changes["options"] = taken[1]
         return changes
+
+    async def decide(
+        self, run_id: str, decisions: Sequence[Decision], request: JsonObject | None = None
+    ) -> int | None:
+        """
+        Store answers that are checked already, and see that their run goes on.
+
+        Args:
+            run_id: The run.
+            decisions: The answers.
+            request: The run's request from now on, if it changes.
+
+        Returns:
+            The number of the event before theirs; ``None`` if all were stored before.
+
+        Raises:
+            ThreadNotFound: There is no such run.
+            AnswerConflict: See :meth:`~pai.ports.Store.answer`.
+        """
+        answered = await self.core.store.answer(self.key, run_id, decisions, request)
+        if answered.batch is None:
+            return None
+        self.core.answered(self.key, answered.batch)
+        return answered.batch.first - 1
 
     def _told_along(
         self,

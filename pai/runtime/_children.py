@@ -15,7 +15,6 @@ from pai.loop import ChildEnd, child_id
 from pai.protocol import Decision, Event, OutputPart, RunFinished, RunRecord, ThreadKey
 from pai.runtime._accepting import Accepting, Asked
 from pai.runtime._limits import Limits
-from pai.runtime._room import Room
 from pai.runtime._run_handle import RunHandle
 from pai.runtime._starting import start_run
 from pai.schema import JsonObject, JsonValue
@@ -111,7 +110,7 @@ class CoreChildren:
         )
         if await self._core.store.run(own, run_id) is not None:
             self._core.drain_soon(own)
-            return _Child(RunHandle(accepting, run_id, 1), self._core.room, own)
+            return _Child(accepting, RunHandle(accepting, run_id, 1))
         asked = Asked(
             "send", run_id, None, request.get("clientData"), (), None, parent_run_id=run.id,
             subagent=ref,
@@ -119,7 +118,7 @@ class CoreChildren:
         message, respond = await accepting.message(task, run_id)
         handle = await start_run(accepting, asked, run_id, message, respond)
         self._core.drain_soon(own)
-        return _Child(handle, self._core.room, own)
+        return _Child(accepting, handle)
 
     async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> None:
         """Cancel the subagents that a run waits for, which nobody works on."""
@@ -159,16 +158,17 @@ class CoreChildren:
 class _Child:
     """The run of a subagent."""
 
-    def __init__(self, handle: RunHandle, room: Room, key: ThreadKey) -> None:
+    def __init__(self, accepting: Accepting, handle: RunHandle) -> None:
+        self._accepting: Final = accepting
         self._handle: Final = handle
-        self._room: Final = room
-        self._key: Final = key
+        self._room: Final = accepting.core.room
+        self._key: Final = accepting.key
         self._after: int | None = None
 
     async def answer(self, decisions: Sequence[Decision]) -> None:
         for decision in decisions:
             try:
-                seq = await self._handle.decide([decision])
+                seq = await self._accepting.decide(self._handle.id, [decision])
             except AnswerConflict:
                 continue  # it has expired meanwhile, or was answered by a run before a crash
             if seq is not None:

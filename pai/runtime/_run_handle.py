@@ -10,7 +10,6 @@ import attrs
 from pai.definition import ClientTool, RunOptions, StoredMetadata
 from pai.errors import Fault, StoreError, ThreadNotFound, UnknownOptionError
 from pai.protocol import (
-    Decision,
     Event,
     MessageView,
     RunFinished,
@@ -188,26 +187,7 @@ class RunHandle:
         found = decisions(accepting.agent, rows, answers, accepting.actor)
         changes = accepting.changes(options, client_data, client_tools, metadata)
         request: JsonObject | None = {**record.request, **changes} if changes else None
-        await self.decide(found, request)
-
-    async def decide(
-        self, found: Sequence[Decision], request: JsonObject | None = None
-    ) -> int | None:
-        """
-        Store answers that are checked already.
-
-        Returns:
-            The number of the event before theirs; ``None`` if all were stored before.
-
-        Raises:
-            AnswerConflict: See :meth:`resume`.
-        """
-        answered = await self._core.store.answer(self._key, self.id, found, request)
-        if answered.batch is None:
-            return None
-        self._resumed = answered.batch.first - 1
-        self._core.answered(self._key, answered.batch)
-        return self._resumed
+        self._resumed = await accepting.decide(self.id, found, request) or self._resumed
 
     async def update_metadata(
         self,

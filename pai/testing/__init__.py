@@ -1,7 +1,9 @@
 """What plugin and application authors test with."""
 
+from pai.testing._clock import FakeClock
 from pai.testing._driver_kit import Situation, check_model_driver, check_stream
 from pai.testing._plugin_kit import PLUGIN_CHECKS, PluginCase, check_plugin
+from pai.testing._schema_search import Finding, check_metadata_schemas, search
 from pai.testing._scripted import (
     Call,
     Cut,
@@ -22,6 +24,8 @@ __all__ = (
     "Cut",
     "Data",
     "Fail",
+    "FakeClock",
+    "Finding",
     "Finish",
     "Hang",
     "PluginCase",
@@ -29,8 +33,10 @@ __all__ = (
     "ScriptedModel",
     "Situation",
     "Turn",
+    "check_metadata_schemas",
     "check_model_driver",
     "check_plugin",
     "check_store",
     "check_stream",
+    "search",
 )

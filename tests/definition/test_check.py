@@ -18,9 +18,10 @@ import pytest
 from attrs import validators
 
 from pai import MetadataSchemas, define_agent, define_command, tool
-from pai.cli._check import Finding, print_check, search, subjects
+from pai.cli._check import print_check, subjects
 from pai.lifecycle import load_plugins
 from pai.schema import Schema, compile_schema
+from pai.testing import Finding, search
 
 VALUES = 200
 NONE = load_plugins(())
