@@ -340,176 +340,45 @@ __all__ = (
 )
 
 _ROOMS = {
-    "pai.contexts": (
-        "AgentRef",
-        "AsideItem",
-        "Ask",
-        "DenyCall",
-        "Records",
-        "ReplaceInput",
-        "ReplaceValue",
-        "RequireApproval",
-        "Respond",
-        "RunContext",
-        "RunOutcome",
-        "RunPatch",
-        "SkipCall",
-        "StepContext",
-        "StepOutcome",
-        "StepPatch",
-        "SubagentRef",
-        "ThreadRef",
-        "ToolCallContext",
-        "ToolFailure",
-        "ToolOutput",
-        "ToolResultContext",
-        "UNSET",
-    ),
-    "pai.definition": (
-        "AgentBehaviorInput",
-        "AgentDefinition",
-        "AgentToolConfig",
-        "Capability",
-        "ClientTool",
-        "CommandContext",
-        "ContextInput",
-        "LazyTools",
-        "LoopState",
-        "MetadataPatch",
-        "MetadataSchemas",
-        "ModelSelection",
-        "NOT_REPAIRED",
-        "ObservedOutput",
-        "Price",
-        "ReasoningSummaryConfig",
-        "ReasoningSummaryGeneratorInput",
-        "RequestOptions",
-        "RunOptions",
-        "Signal",
-        "Subagent",
-        "SubagentLimits",
-        "SubagentTask",
-        "Suspend",
-        "ThreadTitleConfig",
-        "ThreadTitleGeneratorInput",
-        "TitleRefresh",
-        "ToolContext",
-        "ToolDefinition",
-        "ToolRepair",
-        "budget",
-        "define_agent",
-        "define_capability",
-        "define_command",
-        "define_tool",
-        "step_limit",
-        "tool",
-        "until_finish_reason",
-    ),
-    "pai.errors": (
-        "AnswerConflict",
-        "CallsPending",
-        "CapabilityBindingError",
-        "CommandFailed",
-        "ContextOverflow",
-        "DefinitionError",
-        "FatalToolError",
-        "Fault",
-        "IncompleteStream",
-        "InvalidInput",
-        "LeaseLost",
-        "MetadataSchemaError",
-        "MigrationNeeded",
-        "MissingCredential",
-        "ModelError",
-        "ModelTimeout",
-        "PaiError",
-        "PluginError",
-        "RateLimited",
-        "RunFailed",
-        "StoreError",
-        "StructuredOutputError",
-        "ThreadBusy",
-        "ThreadNotFound",
-        "ToolError",
-        "ToolRetry",
-        "UnknownOptionError",
-    ),
-    "pai.hookspecs": ("hookimpl",),
-    "pai.lifecycle": (
-        "Lifecycle",
-        "PluginReport",
-        "compose_lifecycle",
-    ),
-    "pai.loop": ("limits",),
-    "pai.ports": (
-        "ModelDriver",
-        "ModelProfile",
-        "ModelRequest",
-    ),
-    "pai.protocol": (
-        "Answer",
-        "Approve",
-        "Cancel",
-        "Data",
-        "DataPart",
-        "Deny",
-        "Diagnostic",
-        "Event",
-        "File",
-        "FilePart",
-        "FirstStep",
-        "Message",
-        "MessagePart",
-        "MessageView",
-        "Metadata",
-        "ModelSettings",
-        "OutputPart",
-        "PendingCall",
-        "PromptCache",
-        "Provide",
-        "ProviderTool",
-        "Reasoning",
-        "ReasoningDelta",
-        "ReasoningEnd",
-        "ReasoningPart",
-        "ReasoningStart",
-        "Retry",
-        "RunView",
-        "Source",
-        "SourcePart",
-        "StepFinish",
-        "StepReset",
-        "StreamPart",
-        "SystemMessage",
-        "TextDelta",
-        "TextEnd",
-        "TextPart",
-        "TextStart",
-        "ThreadState",
-        "ThreadSummary",
-        "ThreadView",
-        "ToolCall",
-        "ToolCallPart",
-        "ToolInputDelta",
-        "ToolInputStart",
-        "ToolName",
-        "ToolSpec",
-        "Usage",
-    ),
-    "pai.runtime": (
-        "Limits",
-        "Page",
-        "Pai",
-        "RunHandle",
-        "RunResult",
-        "ThreadHandle",
-        "create_agent_runtime",
-        "create_pai",
-        "run_once",
-        "run_once_sync",
-    ),
+    "pai.contexts": """
+        AgentRef AsideItem Ask DenyCall Records ReplaceInput ReplaceValue RequireApproval
+        Respond RunContext RunOutcome RunPatch SkipCall StepContext StepOutcome StepPatch
+        SubagentRef ThreadRef ToolCallContext ToolFailure ToolOutput ToolResultContext UNSET
+    """,
+    "pai.definition": """
+        AgentBehaviorInput AgentDefinition AgentToolConfig Capability ClientTool CommandContext
+        ContextInput LazyTools LoopState MetadataPatch MetadataSchemas ModelSelection
+        NOT_REPAIRED ObservedOutput Price ReasoningSummaryConfig ReasoningSummaryGeneratorInput
+        RequestOptions RunOptions Signal Subagent SubagentLimits SubagentTask Suspend
+        ThreadTitleConfig ThreadTitleGeneratorInput TitleRefresh ToolContext ToolDefinition
+        ToolRepair budget define_agent define_capability define_command define_tool step_limit
+        tool until_finish_reason
+    """,
+    "pai.errors": """
+        AnswerConflict CallsPending CapabilityBindingError CommandFailed ContextOverflow
+        DefinitionError FatalToolError Fault IncompleteStream InvalidInput LeaseLost
+        MetadataSchemaError MigrationNeeded MissingCredential ModelError ModelTimeout PaiError
+        PluginError RateLimited RunFailed StoreError StructuredOutputError ThreadBusy
+        ThreadNotFound ToolError ToolRetry UnknownOptionError
+    """,
+    "pai.hookspecs": "hookimpl",
+    "pai.lifecycle": "Lifecycle PluginReport compose_lifecycle",
+    "pai.loop": "limits",
+    "pai.ports": "ModelDriver ModelProfile ModelRequest",
+    "pai.protocol": """
+        Answer Approve Cancel Data DataPart Deny Diagnostic Event File FilePart FirstStep
+        Message MessagePart MessageView Metadata ModelSettings OutputPart PendingCall
+        PromptCache Provide ProviderTool Reasoning ReasoningDelta ReasoningEnd ReasoningPart
+        ReasoningStart Retry RunView Source SourcePart StepFinish StepReset StreamPart
+        SystemMessage TextDelta TextEnd TextPart TextStart ThreadState ThreadSummary ThreadView
+        ToolCall ToolCallPart ToolInputDelta ToolInputStart ToolName ToolSpec Usage
+    """,
+    "pai.runtime": """
+        Limits Page Pai RunHandle RunResult ThreadHandle create_agent_runtime create_pai
+        run_once run_once_sync
+    """,
 }
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
