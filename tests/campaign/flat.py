@@ -44,7 +44,9 @@ async def series(store: str, runs: int, looks: int = 10) -> list[tuple[int, int,
     model = ScriptedModel(_turn)
     agent = define_agent(name="a", model=model, tools={"work": work})
     found = []
-    async with create_pai(agents={"a": agent}, store=store, plugins=()) as app:
+    # Which logs are to be made short is remembered as long as they are long: that has its limit.
+    app = create_pai(agents={"a": agent}, store=store, plugins=(), keep_deltas=None)
+    async with app:
 
         async def some(count: int) -> None:
             for _ in range(count):
