@@ -8,6 +8,7 @@ then what reading, repairing and encoding the history costs a stored message, an
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import sys
 import tempfile
@@ -25,7 +26,8 @@ from pai import create_pai, define_agent, tool
 from pai.loop import repaired
 from pai.models._openai.chat_messages import encode_message
 from pai.models._openai.history import encoded_history
-from pai.protocol import ThreadKey, parts_to_text
+from pai.protocol import ThreadKey, message_view
+from pai.schema import dump_json
 from pai.stores import open_store
 from pai.stores._sql import SqlStore, reads
 from pai.stores._sql.store import Database
@@ -189,13 +191,13 @@ async def canonical(url: str) -> int:
     snapshot = await store.snapshot(KEY, "a")
     assert snapshot is not None
     await store.close()
-    return sum([len(parts_to_text(message.parts).encode()) for message in snapshot.messages])
+    views = [message_view(message) for message in snapshot.messages]
+    return sum([len(dump_json(view.codec.to_json(view)).encode()) for view in views])
 
 
 def stored(path: Path) -> int:
     """Bytes of the file, without what is free in it."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("VACUUM")
     return path.stat().st_size
 
