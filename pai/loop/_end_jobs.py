@@ -6,17 +6,12 @@ from datetime import datetime
 
 from pai.definition import ThreadTitleConfig
 from pai.loop._agent import BoundAgent
-from pai.protocol import Claimed, JobRecord, RunEnd, ThreadRecord
+from pai.protocol import Claimed, JobRecord, RunEnd, ThreadRecord, settled_job
 
-__all__ = ("end_jobs", "settled_id", "title_due")
+__all__ = ("end_jobs", "title_due")
 
 TITLE_ID = "title"
 """One title at a time is made for a thread."""
-
-
-def settled_id(run_id: str) -> str:
-    """The id of the job that tells observers of a run's end (R-33a)."""
-    return f"settled:{run_id}"
 
 
 def end_jobs(
@@ -35,7 +30,7 @@ def end_jobs(
     run_id = claimed.run.id
     jobs = []
     if agent.chains.run_settled:
-        jobs.append(JobRecord(settled_id(run_id), "settled", run_id, lease=lease))
+        jobs.append(settled_job(run_id, lease))
     titles = agent.definition.thread_titles
     if (
         titles is not None

@@ -10,7 +10,6 @@ import attrs
 
 from pai.contexts import RunOutcome, ToolCallContext, ToolResultContext
 from pai.errors import FatalToolError, ModelError, PluginError, StoreError, StructuredOutputError
-from pai.loop._end_jobs import settled_id
 from pai.loop._episode import Episode
 from pai.loop._logs import run_ended
 from pai.loop._observe import observe_end
@@ -20,12 +19,12 @@ from pai.protocol import (
     CallOutcome,
     Commit,
     Event,
-    JobRecord,
     MessagePart,
     RunEnd,
     RunFinished,
     StepFinished,
     ToolCallPart,
+    settled_job,
 )
 from pai.schema import JsonObject
 
@@ -170,7 +169,7 @@ async def tell_end(episode: Episode, end: RunEnd) -> None:
     context = getattr(episode, "context", None)
     if context is None:
         # It ended before there was one: whoever takes up the job builds it.
-        episode.journal.begin([JobRecord(settled_id(run_id), "settled", run_id)])
+        episode.journal.begin([settled_job(run_id)])
         return
     result = RunOutcome(
         end.status, end.outcome, end.reason, end.stop_reason, episode.usage, end.error
@@ -179,6 +178,6 @@ async def tell_end(episode: Episode, end: RunEnd) -> None:
     # They are told: from here on, nobody else is to do it (R-33a).
     with anyio.CancelScope(shield=True):
         try:
-            await episode.journal.end_job(settled_id(run_id))
+            await episode.journal.end_job(settled_job(run_id).id)
         except StoreError as error:
             episode.report(error, {"run_id": run_id})

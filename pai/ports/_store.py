@@ -104,6 +104,7 @@ class Store(Protocol):
         when_pending: Literal["reject", "supersede"] = "reject",
         claim: tuple[str, float] | None = None,
         started: list[Event] | None = None,
+        leaves: Callable[[str], Sequence[JobRecord]] | None = None,
     ) -> Accepted:
         """
         Put a run in its thread's queue, with the message that came with it.
@@ -121,6 +122,7 @@ class Store(Protocol):
                 settles its pending calls as denied and ends it as cancelled.
             claim: Owner and lease in seconds: claim it in the same transaction if the thread is free.
             started: The events of that claim.
+            leaves: The side jobs that a superseded run leaves, by its id.
 
         Raises:
             ThreadNotFound: The thread belongs to another agent (A-RUN-5).
@@ -245,11 +247,19 @@ class Store(Protocol):
             InvalidInput: A change of metadata does not fit what is stored by now.
         """
 
-    async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> Batch | None:
+    async def cancel(
+        self, key: ThreadKey, run_id: str, reason: str, jobs: Sequence[JobRecord] = ()
+    ) -> Batch | None:
         """
         Ask that a run be cancelled (R-8).
 
         One that no worker holds is cancelled at once, its open calls settled as interrupted (R-14).
+
+        Args:
+            key: The thread.
+            run_id: The run.
+            reason: Why.
+            jobs: The side jobs that it leaves, if it is cancelled at once.
 
         Returns:
             The events, if it was; ``None`` if its worker has to do it, or it had ended.

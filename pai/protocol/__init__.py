@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     )
     from pai.protocol._fold import fold
     from pai.protocol._ids import new_id
-    from pai.protocol._jobs import JobKind, JobRecord, NewLabel, NewTitle
+    from pai.protocol._jobs import JobKind, JobRecord, NewLabel, NewTitle, settled_job
     from pai.protocol._labels import labelled
     from pai.protocol._messages import Message, Metadata, Role, parts_from_text, parts_to_text
     from pai.protocol._parts import (
@@ -247,6 +247,7 @@ __all__ = (
     "part_to_json",
     "parts_from_text",
     "parts_to_text",
+    "settled_job",
 )
 
 _FILES = {
@@ -287,7 +288,13 @@ _FILES = {
     ),
     "pai.protocol._fold": ("fold",),
     "pai.protocol._ids": ("new_id",),
-    "pai.protocol._jobs": ("JobKind", "JobRecord", "NewLabel", "NewTitle"),
+    "pai.protocol._jobs": (
+        "JobKind",
+        "JobRecord",
+        "NewLabel",
+        "NewTitle",
+        "settled_job",
+    ),
     "pai.protocol._labels": ("labelled",),
     "pai.protocol._messages": (
         "Message",
@@ -322,8 +329,8 @@ _FILES = {
         "Merge",
         "RunEnd",
         "RunRecord",
-        "Suspension",
         "RunSource",
+        "Suspension",
         "ThreadChange",
         "ThreadKey",
         "ThreadRecord",

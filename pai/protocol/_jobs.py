@@ -9,7 +9,7 @@ import attrs
 
 from pai.schema import JsonObject
 
-__all__ = ("JobKind", "JobRecord", "NewLabel", "NewTitle")
+__all__ = ("JobKind", "JobRecord", "NewLabel", "NewTitle", "settled_job")
 
 JobKind = Literal["title", "label", "settled"]
 """A title for the thread, a label for a reasoning part, or telling observers of a run's end."""
@@ -35,6 +35,11 @@ class JobRecord:
     payload: JsonObject = attrs.field(factory=dict)
     attempt: int = 1
     lease: float = 0.0
+
+
+def settled_job(run_id: str, lease: float = 0.0) -> JobRecord:
+    """The job that tells observers of a run's end (R-33a)."""
+    return JobRecord(f"settled:{run_id}", "settled", run_id, lease=lease)
 
 
 @attrs.frozen(eq=False)

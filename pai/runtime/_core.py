@@ -110,7 +110,7 @@ class Core:
         self.children: Children = NoChildren()
         """Starts runs of subagents; the runtime puts it in."""
         self._retention: Final = Retention(store, keep_deltas)
-        self._side: Final = SideJobs(
+        self.side: Final = SideJobs(
             store,
             agents,
             lease=lease,
@@ -140,8 +140,8 @@ class Core:
             self.keep("beat", self._beat)
             if self._retention.used and self.works:
                 self.keep("retention", self._retention.watch)
-            if self._side.used:
-                self.keep("side jobs", lambda: self._side.watch(lambda: self.works))
+            if self.side.used:
+                self.keep("side jobs", lambda: self.side.watch(lambda: self.works))
 
     def stop(self) -> None:
         """Stop all runs: one that can be gone on with is left to others, else it is cancelled."""
@@ -154,7 +154,7 @@ class Core:
             if not self.store.durable:
                 job.episode.signal.set("shutdown")
             job.scope.cancel()
-        self._side.close()
+        self.side.close()
 
     async def settled(self) -> None:
         """Wait until no run is worked on any more."""
@@ -266,6 +266,8 @@ class Core:
         if (superseded := accepted.superseded) is not None:
             hub.publish(superseded)
             self.spawn(lambda: self.children.cancel(key, superseded.run_id, "superseded"))
+            agent = accepted.run.agent
+            self.side.begin_left(key, self.side.left(agent, superseded.run_id, self.works))
         if accepted.batch is not None:
             hub.publish(accepted.batch)
         if accepted.claimed is not None:
@@ -343,7 +345,7 @@ class Core:
             return False
         journal = Journal(
             self.store, key, run.id, claimed.fence, hub.publish, self.spawn, self._begin_job,
-            self._side.lease,
+            self.side.lease,
         )  # fmt: skip
         episode = Episode(
             self.agents[run.agent],
@@ -391,7 +393,7 @@ class Core:
         """Work on a side job that a run of this process has left."""
         job = self._jobs.get((key, side.run_id))
         begun = job is not None and hasattr(job.episode, "context")
-        self._side.begin(key, side, job.episode if job is not None and begun else None)
+        self.side.begin(key, side, job.episode if job is not None and begun else None)
 
     def limiter(self) -> anyio.CapacityLimiter:
         """How many bodies of tools and commands may run in threads at once."""
@@ -416,9 +418,11 @@ class Core:
             # It may be claimed for here and not have begun: then it is told when it does.
             self._wishes[key, run_id] = reason
         hub = self.hub(key)
-        batch = await self.store.cancel(key, run_id, reason)
+        jobs = await self.side.left_by(key, run_id, self.works)
+        batch = await self.store.cancel(key, run_id, reason, jobs)
         if batch is not None:
             hub.publish(batch)
+            self.side.begin_left(key, jobs)
             if not self.engine.transactional:
                 self.engine.wake(key)  # those that waited behind it may begin
             await self.children.cancel(key, run_id, reason)
@@ -484,7 +488,7 @@ class Core:
                     continue
                 if reason is not None:
                     self._stop(job, reason)
-            await self._side.beat()
+            await self.side.beat()
 
 
 async def _awaited(answer: Awaitable[object]) -> None:

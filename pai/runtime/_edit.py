@@ -47,7 +47,10 @@ async def rename(core: Core, agent: BoundAgent, key: ThreadKey, title: str, limi
 def _title(limits: Limits, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InvalidInput([Fault("title", "expected a text that is not blank")], subject="rename")
-    if faults := text_faults(value, "title", limits.title_length):
+    faults = text_faults(value, "title", limits.title_length)
+    if "\x00" in value:
+        faults.append(Fault("title", "has a NUL character: no database keeps one"))
+    if faults:
         raise InvalidInput(faults, subject="rename")
     return value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from pai.loop import (
 )
 from pai.models import resolve_model
 from pai.ports import Store
-from pai.protocol import Batch, JobRecord, NewLabel, NewTitle, ThreadKey
+from pai.protocol import Batch, JobRecord, NewLabel, NewTitle, ThreadKey, settled_job
 
 __all__ = ("SideJobs",)
 
@@ -99,6 +99,35 @@ class SideJobs:
             for agent in agents.values()
         )
         """Whether any agent leaves side jobs: only then others' are looked for."""
+
+    def left(self, agent: str, run_id: str, works: bool) -> tuple[JobRecord, ...]:
+        """
+        What a run leaves that ends without a worker: its observers are told all the same (R-33a).
+
+        Args:
+            agent: The key of its agent.
+            run_id: The run.
+            works: Whether this process works on it; else another one takes it at once.
+        """
+        bound = self._agents.get(agent)
+        if bound is None or not bound.chains.run_settled:
+            return ()
+        return (settled_job(run_id, self.lease if works else 0.0),)
+
+    async def left_by(self, key: ThreadKey, run_id: str, works: bool) -> tuple[JobRecord, ...]:
+        """The same for a run that may be cancelled now; one that never began leaves nothing."""
+        if not self.used:
+            return ()
+        run = await self._store.run(key, run_id)
+        if run is None or run.started_at is None:
+            return ()
+        return self.left(run.agent, run_id, works)
+
+    def begin_left(self, key: ThreadKey, jobs: Iterable[JobRecord]) -> None:
+        """Work on what :meth:`left` gave, as far as it is left to this process."""
+        for job in jobs:
+            if job.lease:
+                self.begin(key, job, None)
 
     def begin(self, key: ThreadKey, job: JobRecord, episode: Episode | None) -> None:
         """

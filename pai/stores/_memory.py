@@ -54,6 +54,7 @@ from pai.stores._rules import (
     not_shown,
     page_cursor,
     page_start,
+    plain,
     settled_call,
 )
 
@@ -105,12 +106,14 @@ class MemoryStore(JobMethods):
         when_pending: Literal["reject", "supersede"] = "reject",
         claim: tuple[str, float] | None = None,
         started: list[Event] | None = None,
+        leaves: Callable[[str], Sequence[JobRecord]] | None = None,
     ) -> Accepted:
         key = thread.key
         here = self._threads.get(key)
         waits = False
         if here is None:
             here = MemoryThread(copied_head(thread))
+            here.head.title = plain(here.head.title)
         else:
             if here.head.agent != thread.agent:
                 raise ThreadNotFound(key.thread_id)
@@ -132,6 +135,8 @@ class MemoryStore(JobMethods):
         superseded: Batch | None = None
         if waits and here.active is not None:
             end = cancelled_end("superseded", here.active.usage)
+            if leaves is not None:
+                here.jobs.write(leaves(here.active.id), None, self._clock())
             superseded = here.end_idle(here.active, end, "denied", SUPERSEDED)
         free = here.active is None and not here.queue
         own = here.runs[run.id] = copied_run(run)
@@ -288,7 +293,9 @@ class MemoryStore(JobMethods):
             here.join(batch, queued)
         return Committed(batch, queued is not None, run.cancel)
 
-    async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> Batch | None:
+    async def cancel(
+        self, key: ThreadKey, run_id: str, reason: str, jobs: Sequence[JobRecord] = ()
+    ) -> Batch | None:
         here = self._busy.get(key)
         run = None if here is None else here.runs.get(run_id)
         if here is None or run is None:
@@ -301,6 +308,7 @@ class MemoryStore(JobMethods):
             return None
         run.cancel = reason
         was_active = run is here.active
+        here.jobs.write(jobs, None, self._clock())
         batch = here.end_idle(run, cancelled_end(reason, run.usage), "interrupted", INTERRUPTED)
         if here.active is None and not here.queue:
             here.ready = None
@@ -320,7 +328,7 @@ class MemoryStore(JobMethods):
         bags = here.merged(run, change)
         here.keep(run, bags)
         if change.title is not None:
-            here.head.title, here.head.title_source = change.title, change.title_source
+            here.head.title, here.head.title_source = plain(change.title), change.title_source
         return here.log(change.run_id or "", change_events(change, bags))
 
     async def delete(self, key: ThreadKey, agent: str) -> ThreadRecord | None:

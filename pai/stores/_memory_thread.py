@@ -42,6 +42,7 @@ from pai.stores._rules import (
     fence_before,
     finished_event,
     merge_call,
+    plain,
     ruled,
     stamp,
 )
@@ -156,7 +157,7 @@ class MemoryThread:
         head = self.head
         if (head.title_source or "") not in new.replaces:
             return False
-        head.title, head.title_source = new.text, "generated"
+        head.title, head.title_source = plain(new.text), "generated"
         head.titled = TitleMark(new.at, new.messages, new.runs)
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -44,6 +45,7 @@ __all__ = (
     "not_shown",
     "page_cursor",
     "page_start",
+    "plain",
     "ruled",
     "settled_call",
     "stamp",
@@ -228,3 +230,13 @@ def page_start(cursor: str) -> tuple[float, str]:
     except ValueError:
         fault = Fault("after", "not a cursor of this list: give what the page before returned")
         raise InvalidInput([fault], subject="threads") from None
+
+
+_UNKEPT = re.compile("[\x00\ud800-\udfff]")
+
+
+def plain(text: str | None) -> str | None:
+    """Text of a column that is no JSON, without what a database would refuse."""
+    if text is None or (text.isascii() and "\x00" not in text):
+        return text
+    return _UNKEPT.sub("\ufffd", text)

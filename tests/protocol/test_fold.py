@@ -410,7 +410,7 @@ async def story(
                         states.append(await thread.state())
                     if hanging and event.type == "text-end":
                         await run.cancel("enough")
-            while app._core._side._here:  # nothing tells when
+            while app._core.side._here:  # nothing tells when
                 await anyio.lowlevel.checkpoint()
             states.append(await thread.state())
             return await watched(thread, states[-1].cursor), states

@@ -82,7 +82,7 @@ async def until(thread: ThreadHandle, stop: Callable[[Event], bool], after: int 
 async def idle(app: Pai) -> None:
     """Wait until no side job is worked on."""
     with anyio.fail_after(10):
-        while app._core._side._here or await app._core.store.due_jobs():  # noqa: ASYNC110  # nothing tells it
+        while app._core.side._here or await app._core.store.due_jobs():  # noqa: ASYNC110  # nothing tells it
             await anyio.sleep(0.001)
 
 

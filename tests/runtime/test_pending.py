@@ -29,6 +29,7 @@ from pai import (
     ReplaceValue,
     RequireApproval,
     RunContext,
+    RunOutcome,
     RunPatch,
     SkipCall,
     StepContext,
@@ -749,6 +750,36 @@ async def test_a_send_on_a_suspended_thread(store: str) -> None:
         with pytest.raises(AnswerConflict):
             await run.resume([Approve("p")])
         await agree(thread)
+
+
+@pytest.mark.parametrize("how", ["cancel", "supersede"])
+async def test_observers_are_told_of_an_end_without_a_worker(store: str, how: str) -> None:
+    """R-33a: once, with how it ended."""
+    told: list[tuple[str, str | None]] = []
+    heard = anyio.Event()
+
+    class Watch:
+        @hookimpl
+        def run_settled(self, run: RunContext[None], result: RunOutcome) -> None:
+            told.append((run.id, result.reason))
+            heard.set()
+
+    till = Till()
+    async with app_of(till.tools(), pay(), "Next.", store=store, lifecycle=Watch()) as app:
+        thread = app.thread("main")
+        run = await thread.send("go")
+        await run.result()
+        if how == "cancel":
+            await run.cancel("enough")
+            wanted: list[tuple[str, str | None]] = [(run.id, "enough")]
+        else:
+            later = await thread.send("more", when_pending="supersede")
+            await later.result()
+            wanted = [(run.id, "superseded"), (later.id, None)]
+        with anyio.fail_after(5):
+            while set(told) != set(wanted):
+                await heard.wait()
+                heard = anyio.Event()
 
 
 async def test_what_is_queued_waits_behind_a_suspended_run(store: str) -> None:

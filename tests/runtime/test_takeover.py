@@ -356,8 +356,12 @@ async def test_what_was_decided_for_messages_holds_for_the_next_worker(
 
     schemas = MetadataSchemas(private=Labelled, public=Labelled)
     async with Twice().app(url, Silent(), message_metadata=schemas) as app:
-        state, _ = await ended(app)
-    assert [message.metadata for message in state.messages[1:]] == [{"label": "kept"}]
+        thread = app.thread("a", thread_id="t")
+        await (await thread.run("r")).result()
+        # The first message is older than its schema: the log has it as it was, and the state as it
+        # is read today (A-META-10).
+        answer = (await thread.state()).messages[1]
+    assert answer.metadata == {"label": "kept"}
 
 
 async def test_a_run_that_is_cancelled_while_it_is_taken_over_keeps_all(

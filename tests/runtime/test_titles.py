@@ -103,7 +103,7 @@ async def titled(thread: ThreadHandle, title: str) -> ThreadState:
 async def idle(app: Pai) -> None:
     """Wait until no side job is worked on."""
     with anyio.fail_after(10):
-        while app._core._side._here or await app._core.store.due_jobs():  # noqa: ASYNC110  # nothing tells it
+        while app._core.side._here or await app._core.store.due_jobs():  # noqa: ASYNC110  # nothing tells it
             await anyio.sleep(0.001)
 
 
@@ -112,7 +112,7 @@ async def test_no_title_by_default(store: str) -> None:
     async with create_pai(agents={"a": define_agent(name="a", model=echo())}, store=store) as app:
         thread = app.thread("a")
         await say(thread)
-        assert not app._core._side.used
+        assert not app._core.side.used
         assert (await thread.state()).thread.title is None
 
 

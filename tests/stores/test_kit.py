@@ -111,11 +111,13 @@ class Deaf(MemoryStore):
     async def renew(self, key, run_id, fence, lease):
         await super().renew(key, run_id, fence, lease)
 
-    async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> Batch | None:
+    async def cancel(
+        self, key: ThreadKey, run_id: str, reason: str, jobs: Any = ()
+    ) -> Batch | None:
         here = self._threads.get(key)
         if here is not None and here.active is not None and here.active.id == run_id:
             return None
-        return await super().cancel(key, run_id, reason)
+        return await super().cancel(key, run_id, reason, jobs)
 
 
 class Grudging(MemoryStore):

@@ -7,7 +7,7 @@ from typing import Any
 from pai.errors import ThreadNotFound
 from pai.protocol import Commit, Latest, Merge, ThreadChange, ThreadKey, ThreadRecord
 from pai.stores._bags import Bags, Merged, change_events
-from pai.stores._rules import no_message
+from pai.stores._rules import no_message, plain
 from pai.stores._sql.log import Log, write_log
 from pai.stores._sql.queries import Queries
 from pai.stores._sql.rows import (
@@ -15,7 +15,6 @@ from pai.stores._sql.rows import (
     head_from_row,
     metadata_from_text,
     metadata_text,
-    plain,
 )
 from pai.stores._sql.statement import Connection, Statement
 

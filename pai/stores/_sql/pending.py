@@ -6,7 +6,7 @@ Each locks the thread's head first, as those in writes.py do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -18,6 +18,7 @@ from pai.protocol import (
     CallRecord,
     Decision,
     Event,
+    JobRecord,
     RunEnd,
     RunRecord,
     ThreadKey,
@@ -31,8 +32,10 @@ from pai.stores._rules import (
     finished_event,
     lease_lost,
     not_shown,
+    plain,
     ruled,
 )
+from pai.stores._sql.jobs import JobRows, job_rows, write as write_jobs
 from pai.stores._sql.log import Log, write_log
 from pai.stores._sql.queries import Queries
 from pai.stores._sql.rows import (
@@ -42,7 +45,6 @@ from pai.stores._sql.rows import (
     call_row,
     end_values,
     metadata_from_text,
-    plain,
     run_from_row,
 )
 from pai.stores._sql.statement import Connection
@@ -159,7 +161,13 @@ def release(
 
 
 def cancel(
-    c: Connection, q: Queries, key: ThreadKey, run_id: str, reason: str, now: float
+    c: Connection,
+    q: Queries,
+    key: ThreadKey,
+    run_id: str,
+    reason: str,
+    jobs: JobRows | None,
+    now: float,
 ) -> tuple[int, Log] | None:
     """Note the wish, or end a run that nobody holds: its events and the last one's number."""
     scope = _scope(key)
@@ -175,6 +183,8 @@ def cancel(
     if run.status not in ("queued", "suspended"):
         return None
     end = cancelled_end(reason, run.usage)
+    if jobs is not None:
+        write_jobs(c, q, key, jobs, now)
     return _end_idle(c, q, key, run, head[0] == run_id, end, "interrupted", INTERRUPTED, now)
 
 
@@ -223,7 +233,13 @@ def check_pending(c: Connection, q: Queries, key: ThreadKey, active: str, now: f
         raise CallsPending([row[0] for row in rows])
 
 
-def supersede(c: Connection, q: Queries, key: ThreadKey, now: float) -> tuple[str, int, Log] | None:
+def supersede(
+    c: Connection,
+    q: Queries,
+    key: ThreadKey,
+    leaves: Callable[[str], Sequence[JobRecord]] | None,
+    now: float,
+) -> tuple[str, int, Log] | None:
     """End the active run if it is suspended, its calls denied: its id, last number and events."""
     scope = _scope(key)
     head = q.idle.lock(c, **scope).fetchone()
@@ -233,6 +249,8 @@ def supersede(c: Connection, q: Queries, key: ThreadKey, now: float) -> tuple[st
     if run.status != "suspended":
         return None
     end = cancelled_end("superseded", run.usage)
+    if leaves is not None and (jobs := job_rows(leaves(run.id), None)) is not None:
+        write_jobs(c, q, key, jobs, now)
     return run.id, *_end_idle(c, q, key, run, True, end, "denied", SUPERSEDED, now)
 
 

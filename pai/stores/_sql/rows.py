@@ -28,7 +28,7 @@ from pai.protocol import (
     part_from_json,
     parts_to_text,
 )
-from pai.stores._rules import fence_before
+from pai.stores._rules import fence_before, plain
 from pai.stores._sql.packing import unpacked
 
 __all__ = (
@@ -46,7 +46,6 @@ __all__ = (
     "metadata_from_text",
     "metadata_text",
     "moment",
-    "plain",
     "run_from_row",
     "run_row",
     "suspension_row",
@@ -56,7 +55,6 @@ Row = dict[str, object]
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_UNKEPT = re.compile("[\x00\ud800-\udfff]")
 _NONE = Metadata()
 
 _PARSED = 64
@@ -81,13 +79,6 @@ def _safe(text: str) -> str:
     except UnicodeEncodeError:
         return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     return text
-
-
-def plain(text: str | None) -> str | None:
-    """Text of a column that is no JSON, without what a database would refuse."""
-    if text is None or (text.isascii() and "\x00" not in text):
-        return text
-    return _UNKEPT.sub("\ufffd", text)
 
 
 def json_text(value: object) -> str:

@@ -35,7 +35,7 @@ from pai.protocol import (
     ThreadUpdated,
 )
 from pai.schema import JsonObject
-from pai.stores._rules import stamp
+from pai.stores._rules import plain, stamp
 from pai.stores._sql import bags, compaction, jobs as side_jobs, pending, reads, records, writes
 from pai.stores._sql.log import Log
 from pai.stores._sql.queries import Queries
@@ -50,7 +50,6 @@ from pai.stores._sql.rows import (
     message_row,
     messages_from_rows,
     moment,
-    plain,
     run_row,
     suspension_row,
 )
@@ -168,6 +167,7 @@ class SqlStore:
         when_pending: Literal["reject", "supersede"] = "reject",
         claim: tuple[str, float] | None = None,
         started: list[Event] | None = None,
+        leaves: Callable[[str], Sequence[JobRecord]] | None = None,
     ) -> Accepted:
         key = thread.key
         taking, now = None, time.time()
@@ -184,6 +184,7 @@ class SqlStore:
             log,
             when_busy == "reject",
             when_pending == "supersede",
+            leaves,
             taking,
         )
         try:
@@ -314,8 +315,12 @@ class SqlStore:
         batch = _batch(done.last, run_id, done.log)
         return Committed(batch, done.more, done.wish, tuple(written), changed)
 
-    async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> Batch | None:
-        done = await self._queuing(pending.cancel, key, run_id, reason, time.time())
+    async def cancel(
+        self, key: ThreadKey, run_id: str, reason: str, jobs: Sequence[JobRecord] = ()
+    ) -> Batch | None:
+        done = await self._queuing(
+            pending.cancel, key, run_id, reason, side_jobs.job_rows(jobs, None), time.time()
+        )
         return None if done is None else _batch(done[0], run_id, done[1])
 
     async def update(self, key: ThreadKey, agent: str, change: ThreadChange) -> Batch:

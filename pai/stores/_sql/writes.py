@@ -7,11 +7,11 @@ hands out numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pai.errors import ThreadBusy, ThreadNotFound
-from pai.protocol import Commit, RunFinished, RunRecord, ThreadKey
+from pai.protocol import Commit, JobRecord, RunFinished, RunRecord, ThreadKey
 from pai.stores._bags import Bags, put_in
 from pai.stores._rules import (
     digest_conflict,
@@ -94,6 +94,7 @@ class AcceptRows(NamedTuple):
     log: Log
     reject: bool
     supersede: bool
+    leaves: Callable[[str], Sequence[JobRecord]] | None
     claim: ClaimRows | None
 
 
@@ -160,7 +161,7 @@ def _scope(key: ThreadKey) -> Row:
 def accept(c: Connection, q: Queries, key: ThreadKey, rows: AcceptRows, now: float) -> Accepting:
     """Queue a run, or claim it at once."""
     after = rows.run["after"]
-    superseded = pending.supersede(c, q, key, now) if rows.supersede else None
+    superseded = pending.supersede(c, q, key, rows.leaves, now) if rows.supersede else None
     claim = rows.claim
     run_id = str(rows.run["id"])
     counted: Row = {"n_messages": 0 if rows.message is None else 1, "n_events": rows.log.size}
