@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,10 +17,21 @@ import attrs
 import sniffio
 from anyio.abc import TaskGroup, TaskStatus
 
-from pai import Pai, ToolCallPart, ToolContext, create_pai, define_agent, hookimpl, tool
-from pai.errors import StoreError, ThreadNotFound
+from pai import (
+    Approve,
+    Deny,
+    Pai,
+    ToolCallPart,
+    ToolContext,
+    create_pai,
+    define_agent,
+    hookimpl,
+    tool,
+)
+from pai.errors import AnswerConflict, CallsPending, InvalidInput, StoreError, ThreadNotFound
 from pai.ports import Store
 from pai.protocol import (
+    CallError,
     Event,
     RunFinished,
     RunQueued,
@@ -43,6 +54,7 @@ KINDS: dict[str, list[Turn]] = {
     "calls": [["on", Call("once", {}, "o"), Call("again", {}, "a")], "off"],
     "steps": [[Call("again", {}, "a")], [Call("once", {}, "o")], "off"],
     "fails": [["on", Fail()]],
+    "asks": [["may I", Call("gated", {}, "g"), Call("once", {}, "o")], "off"],
 }
 NEXT = {
     None: {"queued"},
@@ -158,6 +170,7 @@ class World:
         self.processes: list[Process] = []
         self._group: TaskGroup | None = None
         self.asked: list[str] = []
+        self._runs = 0
         self.ran: Counter[str] = Counter()
         self.faults: list[str] = []
         self.gates = Gates()
@@ -236,6 +249,7 @@ class World:
             state = await self.state()
             if state is None or all(run.finished_at for run in state.runs):
                 break
+            await self.answer(0, yes=True)
             await self.expire()
             await self.look(0)
 
@@ -248,25 +262,64 @@ class World:
 
     # ------------------------------------------------------------------ what may happen
 
-    async def send(self, index: int, kind: str, when_busy: str = "queue") -> None:
-        run_id = f"r{len(self.asked)}"
-        self.asked.append(run_id)
-        while True:
-            thread = self.processes[index].app.thread("a", thread_id="t")
-            try:
-                await thread.send(kind, run_id=run_id)
-            except Dead:
-                # The caller does not know whether it was accepted, and asks again.
-                await self.rest()
-            else:
-                break
-        await self.rest()
+    async def _ask(self, index: int, what: Callable[[Any], Awaitable[object]]) -> bool:
+        """Do something with the thread; whether it was accepted."""
+        try:
+            while True:
+                try:
+                    await what(self.processes[index].app.thread("a", thread_id="t"))
+                except Dead:
+                    # The caller does not know whether it was done, and asks again.
+                    await self.rest()
+                else:
+                    return True
+        except (AnswerConflict, CallsPending, InvalidInput, ThreadNotFound):
+            return False
+        finally:
+            await self.rest()
+
+    def _new_run(self) -> str:
+        self._runs += 1
+        return f"r{self._runs}"
+
+    async def send(self, index: int, kind: str) -> None:
+        run_id = self._new_run()
+        if await self._ask(index, lambda thread: thread.send(kind, run_id=run_id)):
+            self.asked.append(run_id)
+
+    async def regenerate(self, index: int) -> None:
+        run_id = self._new_run()
+        if await self._ask(index, lambda thread: thread.regenerate(run_id=run_id)):
+            self.asked.append(run_id)
+
+    async def rename(self, index: int, title: str) -> None:
+        await self._ask(index, lambda thread: thread.rename(title))
+
+    async def delete(self, index: int) -> None:
+        # Asked again after a death, it may find nothing to delete any more.
+        await self._ask(index, lambda thread: thread.delete())
+        self.asked = []
+
+    async def answer(self, index: int, *, yes: bool) -> None:
+        """Answer all that waits."""
+        state = await self.state()
+        if state is None or not state.pending:
+            return
+        # It may still work on calls that need no answer (R-19).
+        run_id = next(run.id for run in state.runs if run.finished_at is None)
+        given = [(Approve if yes else Deny)(call.call_id) for call in state.pending]
+
+        async def resume(thread: Any) -> None:
+            await (await thread.run(run_id)).resume(given)
+
+        await self._ask(index, resume)
 
     async def cancel(self, index: int, number: int | None) -> None:
         """Cancel a run, or the one that is active."""
         thread = self.processes[index].app.thread("a", thread_id="t")
         try:
-            state = await thread.state()
+            state = await self.state()
+            assert state is not None
             if number is None:
                 ids = [run.id for run in state.runs if run.status == "running"]
             else:
@@ -298,17 +351,20 @@ class World:
     # ------------------------------------------------------------------ what must be true
 
     async def state(self) -> ThreadState | None:
-        try:
-            return await self.processes[0].app.thread("a", thread_id="t").state()
-        except ThreadNotFound:
-            return None
-
-    async def check(self) -> ThreadState | None:
-        """What holds at every moment."""
         # Looking must not burn a fuse.
         fuses = [process.store.fuse for process in self.processes]
         for process in self.processes:
             process.store.fuse = None
+        try:
+            return await self.processes[0].app.thread("a", thread_id="t").state()
+        except ThreadNotFound:
+            return None
+        finally:
+            for process, fuse in zip(self.processes, fuses, strict=True):
+                process.store.fuse = fuse
+
+    async def check(self) -> ThreadState | None:
+        """What holds at every moment."""
         state = await self.state()
         if state is not None:
             events = await self._events(state.cursor)
@@ -318,13 +374,11 @@ class World:
                 assert fold(fold(None, events[:cut]), events[cut:]) == state
             check_log(events, state)
         assert self.faults == []
-        for process, fuse in zip(self.processes, fuses, strict=True):
-            process.store.fuse = fuse
         return state
 
     async def _events(self, until: int) -> list[Event]:
         found: list[Event] = []
-        store = self.processes[0].store
+        store = self.processes[0].store._store
         keys = await store.threads("default", "a", 1, None)
         while len(found) < until:
             for batch in await store.events(keys[0][0].key, len(found)):
@@ -345,12 +399,20 @@ class World:
                         await gates.wait()
                     yield part
 
-        @tool
-        async def once(ctx: ToolContext[Any]) -> str:
-            """Work that must not be done twice."""
+        async def work(ctx: ToolContext[Any]) -> str:
             world.ran[ctx.idempotency_key] += 1
             await gates.wait()
             return "done"
+
+        @tool
+        async def once(ctx: ToolContext[Any]) -> str:
+            """Work that must not be done twice."""
+            return await work(ctx)
+
+        @tool(needs_approval=True)
+        async def gated(ctx: ToolContext[Any]) -> str:
+            """Work that must be approved, and not be done twice."""
+            return await work(ctx)
 
         @tool(idempotent=True)
         async def again(ctx: ToolContext[Any]) -> str:
@@ -362,7 +424,7 @@ class World:
         return define_agent(
             name="a",
             model=ScriptedModel(_turn),
-            tools={"once": once, "again": again},
+            tools={"once": once, "again": again, "gated": gated},
             ui_data={"note": str},
             lifecycle=Gate(),
         )
@@ -433,6 +495,8 @@ def check_log(events: list[Event], state: ThreadState) -> None:
         run_id = event.run_id
         new: str | None = None
         if isinstance(event, RunQueued):
+            if event.answered and status.get(run_id) == "running":
+                continue  # it goes on: the answer counts when it suspends
             new = "queued"
             if run_id not in queued:
                 queued.append(run_id)
@@ -444,6 +508,8 @@ def check_log(events: list[Event], state: ThreadState) -> None:
             new = "suspended"
         elif isinstance(event, RunFinished):
             new = event.status
+        if isinstance(event, CallError) and status.get(run_id) in ("suspended", "queued"):
+            continue  # it ends without a worker, and its calls with it (R-14)
         if new is None:
             assert status.get(run_id) in ("running", None), (
                 f"{event.type} of a run that is not active"

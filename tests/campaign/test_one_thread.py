@@ -27,7 +27,7 @@ process = st.integers(0, 1)
 
 class OneThread(RuleBasedStateMachine):
     """
-    Two processes work on one thread: they are asked, cancelled, crash, freeze, and are overtaken.
+    Two processes work on one thread: asked, answered, cancelled, crashed, frozen, overtaken.
 
     A rule is one method that calls one of the world's; what must be true is in ``World.check``.
     """
@@ -62,6 +62,29 @@ class OneThread(RuleBasedStateMachine):
         """Mostly the run that is active."""
         number = None if which is None else which % len(self.world.asked)
         self.do(self.world.cancel, at, number)
+
+    @precondition(lambda self: self.world.asked)
+    @rule(at=process, yes=st.booleans())
+    def answer(self, at: int, yes: bool) -> None:
+        async def answer() -> None:
+            await self.world.answer(at, yes=yes)
+
+        self.do(answer)
+
+    @precondition(lambda self: self.world.asked)
+    @rule(at=process)
+    def regenerate(self, at: int) -> None:
+        self.do(self.world.regenerate, at)
+
+    @precondition(lambda self: self.world.asked)
+    @rule(at=process, title=st.sampled_from("ab"))
+    def rename(self, at: int, title: str) -> None:
+        self.do(self.world.rename, at, title)
+
+    @precondition(lambda self: len(self.world.asked) > 2)
+    @rule(at=process)
+    def delete(self, at: int) -> None:
+        self.do(self.world.delete, at)
 
     @precondition(lambda self: self.world.gates.waiting)
     @rule(gate=st.integers(0, 3))
