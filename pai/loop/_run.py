@@ -85,6 +85,9 @@ async def _work(episode: Episode) -> RunEnd | None:
     steer(episode)
     await episode.go_on()
     await episode.flush()
+    if respond is not None and run.episode > 1 and run.attempt == 1:
+        # A resume that is answered in place of the model runs nothing of what was approved.
+        await settle_cut_off(episode, all_of_them=True)
     await finish_step(episode)
     if episode.suspended:
         return None

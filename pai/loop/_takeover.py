@@ -72,14 +72,19 @@ def _stand(episode: Episode) -> list[Message]:
     return own
 
 
-async def settle_cut_off(episode: Episode) -> None:
+async def settle_cut_off(episode: Episode, *, all_of_them: bool = False) -> None:
     """
     Settle calls that were under way as "interrupted": nobody can know whether they ran.
 
     The model sees that, and decides. Those that have not begun, or may be done twice, stay open.
+
+    Args:
+        episode: The run.
+        all_of_them: Settle those, too: the run goes another way.
     """
     draft = episode.draft
-    cut_off = [record for record in episode.open_calls.values() if not _again(episode, record)]
+    calls = episode.open_calls.values()
+    cut_off = [record for record in calls if all_of_them or not _again(episode, record)]
     if not cut_off or draft.message is None:
         return
     change = Commit()
@@ -91,7 +96,14 @@ async def settle_cut_off(episode: Episode) -> None:
     )
     for record in cut_off:
         change.events.append(CallError(record.call_id, INTERRUPTED, "interrupted"))
+    if all_of_them:
+        asked = [row for row in episode.questions.values() if row.status == "waiting"]
+        given_up = [attrs.evolve(row, status="settled", outcome="interrupted") for row in asked]
+        change.calls = (*change.calls, *given_up)
+        episode.questions.update({row.call_id: row for row in given_up})
     await episode.commit(change)
+    if any(record.status == "held" for record in cut_off):
+        await episode.children.cancel(episode.journal.key, episode.claimed.run.id, "given up")
     for record in cut_off:
         del episode.open_calls[record.call_id]
         draft.settle(record.call_id, Result("interrupted", None, INTERRUPTED))

@@ -28,6 +28,7 @@ from pai import (
     ReplaceInput,
     ReplaceValue,
     RequireApproval,
+    Respond,
     RunContext,
     RunOutcome,
     RunPatch,
@@ -263,6 +264,31 @@ async def test_an_answer_belongs_to_its_thread(store: str) -> None:
             await other.resume([Approve("p")])
         assert till.done == []
         assert len((await thread.state()).pending) == 1
+
+
+async def test_a_resume_may_be_answered_in_place_of_the_model(store: str) -> None:
+    """A-LIFE-3, R-30: what was approved does not run then, and nothing waits any more."""
+
+    class Closed:
+        @hookimpl
+        def prepare_run(self, run: RunContext[None]) -> Respond | None:
+            if run.operation != "resume":
+                return None
+            return Respond("Not now.", outcome="blocked", reason="closed")
+
+    till = Till()
+    turn = [pay(1, "p1"), pay(2, "p2")]
+    async with app_of(till.tools(), turn, store=store, lifecycle=Closed()) as app:
+        thread = app.thread("main")
+        run = await thread.send("go")
+        await run.result()
+        await run.resume([Approve("p1")])
+        result = await run.result()
+        assert (result.status, result.reason, result.text) == ("blocked", "closed", "Not now.")
+        assert till.done == []
+        assert [call.outcome for call in await calls_of(thread)] == ["interrupted"] * 2
+        assert (await thread.state()).pending == ()
+        await agree(thread)
 
 
 async def test_who_decided_is_kept(store: str) -> None:

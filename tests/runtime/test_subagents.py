@@ -18,6 +18,7 @@ from pai import (
     DefinitionError,
     Pai,
     Provide,
+    Respond,
     RunContext,
     RunPatch,
     StepContext,
@@ -282,6 +283,38 @@ async def test_cancelling_reaches_the_subagent(store: str, waiting: bool) -> Non
         ended = await (await child.run(child.id)).result()
         assert (ended.status, ended.reason) == ("cancelled", "enough")
         assert (await thread.state()).pending == ()
+        await agree(thread)
+
+
+@pytest.mark.parametrize("how", ["fails", "is answered"])
+async def test_a_subagent_that_waits_ends_with_its_parent(store: str, how: str) -> None:
+    """O-20, R-14: also where the parent does not end by a cancel."""
+
+    @tool(needs_approval=True)
+    def pay(ctx: ToolContext[None]) -> str:
+        """Pay."""
+        return "paid"
+
+    class End:
+        @hookimpl
+        def prepare_run(self, run: RunContext[None]) -> Respond | None:
+            if run.operation != "resume" or run.subagent is not None:
+                return None
+            if how == "fails":
+                raise RuntimeError("no")
+            return Respond("Enough.")
+
+    child = helper([Call("pay", {}), Call("pay", {})], tools={"pay": pay})
+    agent = parent(Subagent(child, "Helps."), hand_on(), lifecycle=End())
+    async with app_of(agent, store) as app:
+        thread = app.thread("main")
+        run = await thread.send("go")
+        (first, _) = (await run.result()).pending
+        await run.resume([Approve(first.call_id)])
+        assert (await run.result()).status == ("failed" if how == "fails" else "completed")
+        child_thread = await child_of(app, thread)
+        ended = await (await child_thread.run(child_thread.id)).result()
+        assert ended.status == "cancelled"
         await agree(thread)
 
 
