@@ -315,7 +315,9 @@ def orphan(connection: Any) -> None:
     """Breaks a foreign key, which only the COMMIT finds."""
     connection.execute("pragma defer_foreign_keys = 1")
     names = "partition, thread_id, last, size, run_id, body"
-    connection.execute(f"insert into events ({names}) values ('p', 'none', 1, 1, 'r', '[]')")  # noqa: S608  # constants
+    connection.execute(
+        f"insert into events ({names}) values ('p', 'none', 1, 1, 'r', '[]')"
+    )  # constants
 
 
 def apps(connection: Any) -> set[str]:
