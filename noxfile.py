@@ -94,14 +94,15 @@ def minimums(session: nox.Session) -> None:
 def deep(session: nox.Session) -> None:
     """The property tests of schemas, models and the loop, with 10,000 examples each."""
     session.install("--group=test", *EDITABLE)
-    # Those that run whole runs or real databases stay with the ordinary number.
+    # Those that run whole runs or real databases stay with the ordinary number, and so do those
+    # that try the strategies of pai.testing, not a rule.
     session.run(
         "pytest",
         "-m=hypothesis",
         "-ofaulthandler_timeout=0",
         "-ofaulthandler_exit_on_timeout=false",
         "--numprocesses=auto",
-        *(session.posargs or [f"tests/{room}" for room in ("schema", "models", "loop", "testing")]),
+        *(session.posargs or [f"tests/{room}" for room in ("schema", "models", "loop")]),
         env={"HYPOTHESIS_PROFILE": "deep"},
     )
 
