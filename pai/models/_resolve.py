@@ -7,6 +7,7 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import cast
+from weakref import WeakSet
 
 from pai.errors import DefinitionError, Fault, PaiError, PluginError
 from pai.ports import ModelDriver
@@ -46,9 +47,17 @@ def resolve_model(model: ModelDriver | str) -> ModelDriver:
     """
     if isinstance(model, str):
         return _by_name(model)
-    if not isinstance(model, ModelDriver):
-        raise _refused(f"expected a name or a model driver, got {type(model).__name__}")
+    kind = type(model)
+    if kind not in _KINDS:
+        # Asked once a class: it takes 150 µs, and a run resolves its model at each step.
+        if not isinstance(model, ModelDriver):
+            raise _refused(f"expected a name or a model driver, got {kind.__name__}")
+        _KINDS.add(kind)
     return model
+
+
+_KINDS: WeakSet[type] = WeakSet()
+"""Classes whose instances are drivers."""
 
 
 @lru_cache(maxsize=256)
