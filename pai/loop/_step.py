@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import attrs
@@ -187,12 +187,12 @@ def _add_calls(episode: Episode, planned: list[PlannedCall], change: Commit) -> 
     rows: list[CallRecord] = []
     for item in planned:
         call = item.call
-        row = CallRecord(call.call_id, episode.draft.id, call.tool, "requested")
+        starts = item.wait is None and item.tool is not None and room > 0
+        room -= starts
+        status: Literal["started", "requested"] = "started" if starts else "requested"
+        row = CallRecord(call.call_id, episode.draft.id, call.tool, status)
         if item.wait is not None:
             row = add_waiting(episode, change, row, item.stored_input, item.wait)
-        elif item.tool is not None and room > 0:
-            room -= 1
-            row = attrs.evolve(row, status="started")
         rows.append(row)
     change.calls = (*change.calls, *rows)
     episode.open_calls = {row.call_id: row for row in rows}
