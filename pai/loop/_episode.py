@@ -59,7 +59,6 @@ class Episode:
         discovered: How many messages were looked at for lazy tools, and those found (O-6).
         draft: The assistant message of the present step.
         finish_reason: How the last step finished.
-        first_step: Where the steps of the episode begin among those of the run.
         held: What the next commit takes along.
         broken: A hook failed in code that may have hidden it.
         loop: What steers the loop.
@@ -99,7 +98,6 @@ class Episode:
         "driver",
         "expires_at",
         "finish_reason",
-        "first_step",
         "held",
         "history_length",
         "journal",
@@ -172,7 +170,6 @@ class Episode:
         self.open_calls: dict[str, CallRecord] = {}
         self.suspended = False
         self.expires_at: datetime | None = None
-        self.first_step = 0
         self.questions: dict[str, CallRecord] = {}
         self.tools: Mapping[str, AgentToolConfig[Any]] = agent.definition.tools
         self._client_specs: tuple[ToolSpec, ...] = ()

@@ -179,16 +179,7 @@ async def _loop(episode: Episode) -> RunEnd | None:
         if episode.draft.index != index:
             new_draft(episode, index)
         step = StepContext(context, index, await build_request(episode), episode.usage)
-        respond = None
-        if episode.agent.chains.prepare_model_step:
-            respond = await prepare_step(episode, step)
-            await episode.go_on()
-        if isinstance(respond, Wait):
-            await ask_before_step(episode, respond)
-            return None
-        if respond is not None:
-            return await _respond(episode, step, respond)
-        end = await model_step(episode, step)
+        end = await _make(episode, step)
         if end is not None or episode.suspended:
             return end
         if episode.closing is not None:
@@ -211,6 +202,11 @@ async def _closing_step(episode: Episode, output: Output) -> RunEnd | None:
     request = closing_request(episode, await build_request(episode), output)
     episode.output, episode.closing = output, None
     step = StepContext(episode.context, index, request, episode.usage, "output")
+    return await _make(episode, step)
+
+
+async def _make(episode: Episode, step: StepContext[Any]) -> RunEnd | None:
+    """A step, after its hooks: they may answer it, or ask before it is made."""
     if episode.agent.chains.prepare_model_step:
         respond = await prepare_step(episode, step)
         await episode.go_on()
@@ -227,7 +223,7 @@ def _next_step(episode: Episode) -> int:
     draft = episode.draft
     if draft.message is not None:
         # Steps are counted anew in each episode (A-DEF-8).
-        new_draft(episode, 0 if draft.earlier else draft.index - episode.first_step + 1)
+        new_draft(episode, 0 if draft.earlier else draft.index + 1)
     return episode.draft.index
 
 

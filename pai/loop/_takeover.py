@@ -67,8 +67,10 @@ def _stand(episode: Episode) -> list[Message]:
     run = claimed.run
     own = [m for m in claimed.messages if m.run_id == run.id and m.role == "assistant"]
     if own:
-        episode.draft = Draft.of(own[-1], len(own) - 1, earlier=len(own) <= run.steps)
-        episode.first_step = run.steps
+        earlier = len(own) <= run.steps
+        # Counted within its episode; one of an earlier episode, over the run.
+        index = len(own) - 1 - (0 if earlier else run.steps)
+        episode.draft = Draft.of(own[-1], index, earlier=earlier)
     return own
 
 

@@ -48,7 +48,7 @@ from pai import (
     hookimpl,
     tool,
 )
-from pai.protocol import Event, fold
+from pai.protocol import Event, StepStarted, fold
 from pai.testing import Call, ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -289,6 +289,21 @@ async def test_a_resume_may_be_answered_in_place_of_the_model(store: str) -> Non
         assert [call.outcome for call in await calls_of(thread)] == ["interrupted"] * 2
         assert (await thread.state()).pending == ()
         await agree(thread)
+
+
+async def test_steps_are_counted_anew_in_each_episode(store: str) -> None:
+    """A-DEF-8: also the closing step behind them, and where a worker took the episode over."""
+    till = Till()
+    turns = (Call("count", {}), pay(), Call("count", {}), '{"value": 3}')
+    async with app_of(till.tools(), *turns, store=store, outputs={"n": int}) as app:
+        thread = app.thread("main")
+        run = await thread.send("go", options={"output": "n"})
+        await run.result()
+        await run.resume([Approve("p")], options={"output": "n", "max_steps": 1})
+        result = await run.result()
+        assert (result.status, result.output) == ("completed", 3)
+        indexes = [event.index for event in await log(thread) if isinstance(event, StepStarted)]
+        assert indexes == [0, 1, 0, 1]
 
 
 async def test_who_decided_is_kept(store: str) -> None:
