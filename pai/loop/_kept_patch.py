@@ -36,8 +36,8 @@ def patch_to_json(patch: RunPatch | None) -> JsonObject | None:
     for name, value in patch.changes.items():
         if name in _AS_OPTIONS:
             options[name] = value
-        elif name in _TO_JSON:
-            out[name] = _TO_JSON[name](value)
+        elif name in _FORMS:
+            out[name] = _FORMS[name][0](value)
         elif name not in ("run_metadata", "thread_metadata"):
             return None
     if options:
@@ -51,7 +51,7 @@ def patch_to_json(patch: RunPatch | None) -> JsonObject | None:
 def patch_from_json(value: JsonObject) -> RunPatch | None:
     """What :func:`patch_to_json` made; ``None`` if nothing was decided."""
     fields: dict[str, Any] = {
-        name: _FROM_JSON[name](item) for name, item in value.items() if name in _FROM_JSON
+        name: _FORMS[name][1](item) for name, item in value.items() if name in _FORMS
     }
     if "options" in value:
         options = run_options(value["options"])
@@ -100,19 +100,23 @@ def _message_from_json(value: Any) -> Message:
     )
 
 
-_TO_JSON: Final[dict[str, Callable[[Any], Any]]] = {
-    "instructions": _instructions_to_json,
-    "messages": lambda value: [_message_to_json(item) for item in value],
-    "tools": list,
-    "provider_tools": list,
-    "output": lambda value: value,
-    "message_metadata": lambda value: {"private": value.private, "public": value.public},
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_Both = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+_FORMS: Final[dict[str, _Both]] = {
+    "instructions": (_instructions_to_json, _instructions_from_json),
+    "messages": (
+        lambda value: [_message_to_json(item) for item in value],
+        lambda value: [_message_from_json(item) for item in value],
+    ),
+    "tools": (list, list),
+    "provider_tools": (list, list),
+    "output": (_as_it_is, _as_it_is),
+    "message_metadata": (
+        lambda value: {"private": value.private, "public": value.public},
+        lambda value: MetadataPatch(value["private"], value["public"]),
+    ),
 }
-_FROM_JSON: Final[dict[str, Callable[[Any], Any]]] = {
-    "instructions": _instructions_from_json,
-    "messages": lambda value: [_message_from_json(item) for item in value],
-    "tools": list,
-    "provider_tools": list,
-    "output": lambda value: value,
-    "message_metadata": lambda value: MetadataPatch(value["private"], value["public"]),
-}
+"""The other fields: to JSON and back."""
