@@ -75,7 +75,7 @@ class Assembly:
 
     Attributes:
         finish: The *StepFinish*, once it came.
-        calls: Whole calls for us to run, in order.
+        calls: Whole calls for us to run or to decide on, in order.
         labels: Is told of each part of reasoning that closes, and of resets.
     """
 
@@ -212,7 +212,7 @@ class Assembly:
             item.closed = True
             item.tool = part.tool
             item.part = _call_part(part)
-            if not part.provider_executed:
+            if not part.provider_executed or part.approval is not None:
                 self.calls.append(part)
         elif isinstance(part, StepFinish):
             self.finish = part
@@ -315,7 +315,7 @@ class Assembly:
 
 def _call_part(call: ToolCall) -> ToolCallPart:
     outcome: Literal["completed", "failed"] | None = None
-    if call.provider_executed:
+    if call.provider_executed and call.approval is None:
         outcome = "failed" if call.error is not None else "completed"
     return ToolCallPart(
         call.call_id,
@@ -327,6 +327,7 @@ def _call_part(call: ToolCall) -> ToolCallPart:
         call.raw,
         call.provider_executed,
         call.provider_data,
+        call.approval,
     )
 
 

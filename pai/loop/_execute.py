@@ -15,7 +15,7 @@ from pai.lifecycle import is_stray
 from pai.loop._children import settled_rows, waiting_rows
 from pai.loop._episode import Episode
 from pai.loop._host import CallHost
-from pai.loop._judge import judged, observed
+from pai.loop._judge import decided, judged, observed
 from pai.loop._logs import tool_ended
 from pai.loop._observe import observe
 from pai.loop._parallel import at_once, side_by_side
@@ -55,7 +55,8 @@ async def run_calls(episode: Episode, planned: list[PlannedCall]) -> None:
 
 async def _one_call(episode: Episode, planned: PlannedCall, fatal: list[BaseException]) -> None:
     call, chains = planned.call, episode.agent.chains
-    config = episode.tools.get(call.tool)
+    # A provider's tool may have the name of one of ours.
+    config = None if call.provider_executed else episode.tools.get(call.tool)
     schema = None if config is None else config.tool.output
     if planned.tool is not None and config is not None:
         host = CallHost(episode, planned.tool, call.call_id, planned.answers)
@@ -63,11 +64,14 @@ async def _one_call(episode: Episode, planned: PlannedCall, fatal: list[BaseExce
         if host.held:
             await _commit_wait(episode, planned, host)
             return
-    elif planned.outcome in ("skipped", "completed"):
+    elif planned.outcome in ("skipped", "completed") and not call.provider_executed:
         result = checked_output(episode, call, schema, planned.output, planned.outcome)
     else:
         result = Result(planned.outcome or "failed", None, planned.error)
-    shown, result = await judged(episode, planned.context, schema, result)
+    if call.provider_executed:
+        shown, result = decided(episode, planned.context, result)
+    else:
+        shown, result = await judged(episode, planned.context, schema, result)
     if config is not None and config.on_output is not None and result.error is None:
         await observed(config.on_output, shown)
     event: Event

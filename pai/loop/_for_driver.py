@@ -9,6 +9,7 @@ import attrs
 from pai.contexts import StepContext, renew
 from pai.loop._episode import Episode
 from pai.loop._mid_conversation import tell_changes
+from pai.protocol import ToolCallPart
 
 __all__ = ("fill_for_driver",)
 
@@ -25,8 +26,18 @@ async def fill_for_driver(episode: Episode, step: StepContext[Any]) -> None:
     if profile.mid_conversation and step.kind == "model":
         told = await tell_changes(episode, step.request, driver, profile.mid_conversation)
         renew(step, request=attrs.evolve(step.request, mid_conversation=told))
-    if profile.requires and episode.claimed.run.episode > 1:
-        # A driver that needs something of the runtime may ask for approvals itself.
+    if episode.claimed.run.episode > 1 and (profile.requires or _has_asked(episode)):
         if episode.decisions is None:
             episode.decisions = await episode.journal.decisions()
         renew(step, request=attrs.evolve(step.request, approvals=episode.decisions))
+
+
+def _has_asked(episode: Episode) -> bool:
+    """Whether a driver has asked in this run before it ran a call of its own."""
+    run_id = episode.claimed.run.id
+    return any(
+        type(part) is ToolCallPart and part.approval is not None
+        for message in reversed(episode.messages)
+        if message.run_id == run_id
+        for part in message.parts
+    )

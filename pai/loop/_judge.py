@@ -14,7 +14,7 @@ from pai.loop._result import Result, checked_output, failed
 from pai.protocol import ToolCall
 from pai.schema import Schema
 
-__all__ = ("judged", "observed")
+__all__ = ("decided", "judged", "observed")
 
 
 async def judged(
@@ -42,12 +42,27 @@ async def judged(
         else:
             raise wrong_answer(hook, answer, "None, ToolOutput or ToolFailure")
         shown = ToolResultContext(context, *result)
-    if result.error is not None:
-        text = error_text(episode, result.error, context.tool)
-        if text != result.error:
-            result = result._replace(error=text)
-            shown = ToolResultContext(context, *result)
-    return shown, result
+    told = _told(episode, context, result)
+    return (shown, result) if told is result else (ToolResultContext(context, *told), told)
+
+
+def decided(
+    episode: Episode, context: ToolCallContext[Any], result: Result
+) -> tuple[ToolResultContext[Any], Result]:
+    """
+    The decision on a call that the provider runs, after ``transform_aside`` had its reason (O-3).
+
+    It is no result: a hook that made one good would approve what was denied.
+    """
+    told = _told(episode, context, result)
+    return ToolResultContext(context, *told), told
+
+
+def _told(episode: Episode, context: ToolCallContext[Any], result: Result) -> Result:
+    if result.error is None:
+        return result
+    text = error_text(episode, result.error, context.tool)
+    return result if text == result.error else result._replace(error=text)
 
 
 async def observed(on_output: Any, result: ToolResultContext[Any]) -> None:

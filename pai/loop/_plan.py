@@ -86,6 +86,8 @@ def _issues(faults: tuple[Fault, ...]) -> str:
 
 async def plan_call(episode: Episode, step: StepContext[Any], call: ToolCall) -> PlannedCall:
     """Parse, look up, check, rewrite, judge: in this order, and no further than it gets."""
+    if call.provider_executed:
+        return _asked_by_provider(episode, step.index, call)
     offered = [spec.name for spec in step.request.tools]
     planned = await _seen_to(episode, _looked_up(episode, step.index, offered, call))
     chains = episode.agent.chains
@@ -117,11 +119,29 @@ async def plan_again(
         judge: Ask ``before_tool_call``: it has not decided on this input.
         approved: Somebody has approved it.
     """
+    if call.provider_executed:
+        return _asked_by_provider(episode, index, call, approved=approved)
     planned = await _seen_to(episode, _looked_up(episode, index, offered, call))
     if judge and planned.tool is not None and episode.agent.chains.before_tool_call:
         await _judge(episode, planned, approved=approved)
     _hold_back(planned, approved=approved)
     return planned
+
+
+def _asked_by_provider(
+    episode: Episode, index: int, call: ToolCall, *, approved: bool = False
+) -> PlannedCall:
+    """A call that the provider runs once it is approved: nothing of it is ours to check (O-3)."""
+    planned = PlannedCall(call, _context(episode, index, call))
+    if approved:
+        planned.outcome = "completed"
+    else:
+        planned.wait = Wait("approval", call.approval)
+    return planned
+
+
+def _context(episode: Episode, index: int, call: ToolCall) -> ToolCallContext[Any]:
+    return ToolCallContext(episode.context, index, call.tool, call.call_id, call.input, call.input)
 
 
 def _hold_back(planned: PlannedCall, *, approved: bool = False) -> None:
@@ -137,10 +157,7 @@ def _hold_back(planned: PlannedCall, *, approved: bool = False) -> None:
 
 def _looked_up(episode: Episode, index: int, offered: list[str], call: ToolCall) -> PlannedCall:
     """The call with its tool and its checked input, as far as it has them."""
-    context: ToolCallContext[Any] = ToolCallContext(
-        episode.context, index, call.tool, call.call_id, call.input, call.input
-    )
-    planned = PlannedCall(call, context)
+    planned = PlannedCall(call, _context(episode, index, call))
     if call.raw is not None:
         return planned.fail("The input is no valid JSON. Send one JSON object.")
     config = episode.tools.get(call.tool)

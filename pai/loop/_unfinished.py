@@ -82,7 +82,10 @@ async def _planned(
     for given in row.decisions:
         stored = given.get("input", stored)
     edited = kind == "approve" and "input" in answer
-    call = ToolCall(part.call_id, part.tool, stored, raw=part.raw)
+    call = ToolCall(
+        part.call_id, part.tool, stored, raw=part.raw,
+        provider_executed=part.provider_executed, approval=part.approval,
+    )  # fmt: skip
     judge = row.status == "requested" or edited
     item = await plan_again(
         episode, episode.draft.index, offered, call, judge=judge, approved=approved

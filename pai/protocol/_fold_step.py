@@ -188,12 +188,12 @@ class StepFold:
             entry.part = attrs.evolve(entry.part, input=event.input)
             return
         outcome: CallOutcome | None = None
-        if event.provider_executed:
+        if event.provider_executed and event.approval is None:
             outcome = "failed" if event.error is not None else "completed"
         entry.chunks.clear()
         entry.part = ToolCallPart(
             event.call_id, event.tool, event.input, outcome, event.output, event.error, event.raw,
-            event.provider_executed,
+            event.provider_executed, approval=event.approval,
         )  # fmt: skip
 
     @staticmethod

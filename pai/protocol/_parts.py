@@ -84,6 +84,8 @@ class ToolCallPart:
         raw: The input's text, where it was no JSON; *input* is ``None`` then.
         provider_executed: The provider ran the tool; we only keep the record.
         provider_data: See the module.
+        approval: What the provider said when it asked before it ran the call (O-3). The call is
+            *completed* when it was approved; what came of it is told by a later one.
     """
 
     type: ClassVar[Literal["tool-call"]] = "tool-call"
@@ -97,6 +99,7 @@ class ToolCallPart:
     raw: str | None = None
     provider_executed: bool = False
     provider_data: JsonObject | None = None
+    approval: JsonObject | None = None
 
 
 @attrs.frozen

@@ -156,6 +156,9 @@ class ToolCall(EventBase):
         output: The output of a provider-executed call.
         error: The error of a provider-executed call.
         provider_data: What the provider wants back with the call.
+        approval: The provider asks before it runs the call, and says this of it: the run waits for
+            a decision, and the next request has it (O-3). Such a call is *provider_executed*, and
+            has neither output nor error.
     """
 
     type: ClassVar[Literal["tool-call"]] = "tool-call"
@@ -168,6 +171,7 @@ class ToolCall(EventBase):
     output: JsonValue = None
     error: str | None = None
     provider_data: JsonObject | None = attrs.field(default=None, metadata=_inside)
+    approval: JsonObject | None = None
 
 
 @attrs.define

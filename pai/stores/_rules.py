@@ -207,6 +207,7 @@ def _merged(part: ToolCallPart, call: CallRecord) -> ToolCallPart:
         part.raw,
         part.provider_executed,
         part.provider_data,
+        part.approval,
     )
 
 

@@ -27,7 +27,7 @@ from pai.protocol import (
     Usage,
     new_id,
 )
-from pai.schema import JsonValue, dump_json
+from pai.schema import JsonObject, JsonValue, dump_json
 
 __all__ = ("Call", "Cut", "Data", "Fail", "Finish", "Hang", "Reason", "ScriptedModel", "Turn")
 
@@ -41,11 +41,13 @@ class Call:
         name: The tool.
         input: Its input; a text is sent as it is, so that broken JSON can be played.
         call_id: The call's id; a fresh one if none is given.
+        approval: The provider runs the tool itself, and asks before it does: what it says then.
     """
 
     name: str
     input: JsonValue = attrs.field(factory=dict)
     call_id: str | None = None
+    approval: JsonObject | None = None
 
 
 @attrs.frozen
@@ -189,10 +191,12 @@ class ScriptedModel:
         parts: list[StreamPart] = [ToolInputStart(call_id, item.name)]
         parts += [ToolInputDelta(call_id, chunk) for chunk in self._chunks(text)]
         if isinstance(item.input, str):
-            parts.append(_from_text(call_id, item.name, item.input))
+            call = _from_text(call_id, item.name, item.input)
         else:
-            parts.append(ToolCall(call_id, item.name, item.input))
-        return parts
+            call = ToolCall(call_id, item.name, item.input)
+        if item.approval is not None:
+            call.provider_executed, call.approval = True, item.approval
+        return [*parts, call]
 
 
 def _from_text(call_id: str, name: str, text: str) -> ToolCall:

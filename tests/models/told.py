@@ -124,10 +124,11 @@ def kept(parts: list[StreamPart], outputs: Mapping[str, Any] | None = None) -> M
                     part.call_id,
                     part.tool,
                     part.input,
-                    "completed",
+                    "completed" if part.approval is None else None,
                     output,
                     provider_executed=part.provider_executed,
                     provider_data=part.provider_data,
+                    approval=part.approval,
                 )
             )
         elif isinstance(part, File):

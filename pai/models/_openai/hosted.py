@@ -9,7 +9,7 @@ from pai.models._openai.writer import string
 from pai.protocol import File
 from pai.schema import JsonObject, JsonValue, parse_json
 
-__all__ = ("describe", "is_hosted", "picture", "tool_of")
+__all__ = ("asks", "describe", "is_hosted", "picture", "tool_of")
 
 _OWN = frozenset({"message", "reasoning", "function_call", "custom_tool_call"})
 _ASIDE = frozenset(
@@ -25,8 +25,16 @@ def is_hosted(kind: object) -> bool:
 def tool_of(item: dict[str, Any]) -> str:
     """The tool's name: an MCP server's own, else the item's type without its ending."""
     kind = str(item.get("type"))
-    name = string(item.get("name")) if kind == "mcp_call" else None
+    name = string(item.get("name")) if kind in ("mcp_call", "mcp_approval_request") else None
     return name or kind.removesuffix("_call")
+
+
+def asks(item: JsonObject) -> JsonObject | None:
+    """What an item says that asks for leave to call a tool of an MCP server; ``None``: it asks not."""
+    if item.get("type") != "mcp_approval_request":
+        return None
+    server = item.get("server_label")
+    return {"server": server} if isinstance(server, str) else {}
 
 
 def describe(item: JsonObject) -> tuple[JsonValue, JsonValue, str | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pai.models._openai.encode import data_url, dump, joined
 from pai.models._openai.endpoint import PROVIDER
+from pai.models._openai.hosted import describe
 from pai.models._openai.outputs import arguments_of, outcome_of
 from pai.protocol import (
     FilePart,
@@ -195,6 +196,7 @@ class _Assistant:
             return
         kind, call_id = str(item.get("type")), item.get("call_id")
         if kind == "mcp_approval_request":
+            self._asked(part, item)
             return
         if call_id is not None and not kind.endswith("_output") and call_id not in self._answered:
             return
@@ -205,6 +207,24 @@ class _Assistant:
             item = {**item, "result": picture}
         self._end_text()
         self._add(item)
+
+    def _asked(self, part: ToolCallPart, item: JsonObject) -> None:
+        """A request for leave goes back with its answer, and not at all where nobody gave one."""
+        if part.outcome in (None, "interrupted"):
+            return
+        approve, reason = part.outcome == "completed", part.error
+        if approve and part.input != describe(item)[0]:
+            # What was approved is not what the provider would run.
+            approve = False
+            reason = f"Approved with another input, call it with that: {arguments_of(part)}"
+        self._end_text()
+        self._add(item)
+        told: JsonObject = {} if reason is None else {"reason": reason}
+        answer: JsonObject = {
+            "type": "mcp_approval_response",
+            "approval_request_id": item.get("id"),
+        }
+        self._outputs.append(dump({**answer, "approve": approve, **told}))
 
     def _picture(self, item_id: JsonValue) -> str | None:
         """The content of the image that a call made: it is kept once, in its own part."""

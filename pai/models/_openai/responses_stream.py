@@ -9,7 +9,7 @@ from pai.errors import ModelError
 from pai.models._openai.encode import loads
 from pai.models._openai.endpoint import PROVIDER
 from pai.models._openai.errors import incomplete, malformed, provider_error
-from pai.models._openai.hosted import describe, is_hosted, picture, tool_of
+from pai.models._openai.hosted import asks, describe, is_hosted, picture, tool_of
 from pai.models._openai.sse import data_of
 from pai.models._openai.writer import (
     CallIds,
@@ -388,6 +388,8 @@ class ResponsesDecoder:
         self._start_hosted(item, out)
         file, kept = picture(item.data, self._ours(call=item.data.get("id")))
         given, output, error = describe(kept)
+        approval = asks(kept)
+        self._called = self._called or approval is not None
         out.append(
             ToolCall(
                 item.call_id,
@@ -397,6 +399,7 @@ class ResponsesDecoder:
                 output=output,
                 error=error,
                 provider_data=self._ours(item=kept),
+                approval=approval,
             )
         )
         if file is not None:

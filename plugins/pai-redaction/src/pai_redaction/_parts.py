@@ -35,6 +35,7 @@ _CALL: Final[_Fields] = {
     "raw": Hider.raw,
     "output": Hider.value,
     "error": Hider.maybe,
+    "approval": Hider.value,
 }
 
 # What is looked at, by the kind of part. Names are the application's, and ids are known elsewhere.
