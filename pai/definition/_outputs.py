@@ -12,9 +12,11 @@ from pai.definition._checks import entries
 from pai.definition._names import name_faults
 from pai.errors import DefinitionError, Fault, InvalidInput
 from pai.schema import (
+    UNSET,
     JsonObject,
     JsonValue,
     Schema,
+    Unset,
     ValueSchema,
     check_json,
     compile_schema,
@@ -103,14 +105,14 @@ class Output:
 
         return PartialJson(self.json_schema)
 
-    def so_far(self, partial: PartialJson) -> JsonValue:
-        """What there is of the output; ``None`` if it has not begun."""
+    def so_far(self, partial: PartialJson) -> JsonValue | Unset:
+        """What there is of the output, as JSON; ``UNSET`` if it has not begun."""
         from pai.schema import undo_nulls
 
         value = undo_nulls(self.json_schema, partial.value())
         if self._wrapped and isinstance(value, dict):
-            return value.get(_VALUE)
-        return value
+            return value.get(_VALUE, UNSET)
+        return UNSET if value is None else value
 
 
 def _is_object(schema: JsonObject) -> bool:

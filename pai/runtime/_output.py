@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from pai.definition import Output, as_output
 from pai.errors import PaiError
@@ -21,12 +21,14 @@ from pai.protocol import (
 )
 from pai.runtime._event_stream import Rests
 from pai.runtime._hub import Hub, Watcher
-from pai.schema import JsonValue, PartialJson
+from pai.schema import UNSET, JsonValue, PartialJson, Schema, Unset
 
 if TYPE_CHECKING:
     from pai.runtime._core import Core
 
-__all__ = ("OutputStream", "loaded_output", "output_of")
+__all__ = ("Grown", "JsonOutput", "TypedOutput", "loaded_output", "output_of")
+
+T = TypeVar("T")
 
 
 async def loaded_output(
@@ -62,9 +64,9 @@ async def output_of(core: Core, key: ThreadKey, run_id: str) -> Output | None:
         return None
 
 
-class OutputStream:
+class Grown:
     """
-    The structured output of a run as it grows, as JSON.
+    What there is of a run's structured output, each time that there is more of it.
 
     Args:
         hub: The thread's hub.
@@ -94,14 +96,17 @@ class OutputStream:
         self._known = False
         self._output: Output | None = None
         self._partial = PartialJson()
-        self._last: JsonValue = None
-        self._values: Iterator[JsonValue] = iter(())
+        self._last: JsonValue | Unset = UNSET
+        self._values: Iterator[tuple[JsonValue, bool]] = iter(())
         self._ended = False
 
-    def __aiter__(self) -> OutputStream:
-        return self
+    async def next(self) -> tuple[JsonValue, bool]:
+        """
+        The next value, and whether it is the checked one.
 
-    async def __anext__(self) -> JsonValue:
+        Raises:
+            StopAsyncIteration: The run rests.
+        """
         if not self._known:
             self._output, self._known = await self._find(), True
         while True:
@@ -109,13 +114,13 @@ class OutputStream:
                 return value
             if self._ended:
                 raise StopAsyncIteration
-            found: list[JsonValue] = []
+            found: list[tuple[JsonValue, bool]] = []
             for batch in await self._watcher.next():
                 if batch.run_id == self._run_id:
                     await self._read(batch.events, found)
             self._values = iter(found)
 
-    async def _read(self, events: list[Event], found: list[JsonValue]) -> None:
+    async def _read(self, events: list[Event], found: list[tuple[JsonValue, bool]]) -> None:
         written = False
         for event in events:
             kind = type(event)
@@ -126,7 +131,8 @@ class OutputStream:
                 output = self._output
                 self._partial = PartialJson() if output is None else output.partial()
             elif isinstance(event, StepFinished) and event.output is not None:
-                self._add(event.output.value, found)
+                found.append((event.output.value, True))
+                self._last = event.output.value
                 written = False
             elif kind is RunFinished:
                 self._ended = True
@@ -134,10 +140,66 @@ class OutputStream:
                 self._ended = await self._rests(event.episode)
         # Once for all that came together: looking at the value costs as much as it is long.
         if written and not self._partial.broken:
-            partial, output = self._partial, self._output
-            self._add(partial.value() if output is None else output.so_far(partial), found)
+            value = self._so_far()
+            if not isinstance(value, Unset) and value != self._last:
+                self._last = value
+                found.append((value, False))
 
-    def _add(self, value: JsonValue, found: list[JsonValue]) -> None:
-        if value is not None and value != self._last:
-            self._last = value
-            found.append(value)
+    def _so_far(self) -> JsonValue | Unset:
+        if self._output is not None:
+            return self._output.so_far(self._partial)
+        value = self._partial.value()
+        return UNSET if value is None else value
+
+
+class JsonOutput:
+    """
+    The structured output of a run as it grows, as JSON.
+
+    Args:
+        grown: What there is of it.
+    """
+
+    __slots__ = ("_grown", "_last")
+
+    def __init__(self, grown: Grown) -> None:
+        self._grown: Final = grown
+        self._last: JsonValue | Unset = UNSET
+
+    def __aiter__(self) -> JsonOutput:
+        return self
+
+    async def __anext__(self) -> JsonValue:
+        while True:
+            value, _ = await self._grown.next()
+            if value != self._last:
+                self._last = value
+                return value
+
+
+class TypedOutput(Generic[T]):
+    """
+    The structured output of a run as it grows, as objects of a type.
+
+    Args:
+        grown: What there is of it.
+        schema: The schema of the type.
+    """
+
+    __slots__ = ("_grown", "_schema")
+
+    def __init__(self, grown: Grown, schema: Schema[T]) -> None:
+        self._grown: Final = grown
+        self._schema: Final = schema
+
+    def __aiter__(self) -> TypedOutput[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        while True:
+            value, whole = await self._grown.next()
+            if whole:
+                return self._schema.parse(value, at="output")
+            made = self._schema.parse_partial(value)
+            if not isinstance(made, Unset):
+                return made

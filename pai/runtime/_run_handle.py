@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar, overload
 
 import attrs
 
-from pai.definition import ClientTool, RunOptions, StoredMetadata
+from pai.definition import ClientTool, Output, RunOptions, StoredMetadata
 from pai.errors import Fault, StoreError, ThreadNotFound, UnknownOptionError
 from pai.protocol import (
     Event,
@@ -21,14 +21,16 @@ from pai.runtime._answers import GivenAnswer, decisions
 from pai.runtime._edit import change_of
 from pai.runtime._event_stream import EventStream, TextStream
 from pai.runtime._hub import Hub, Watcher
-from pai.runtime._output import OutputStream, loaded_output, output_of
+from pai.runtime._output import Grown, JsonOutput, TypedOutput, loaded_output, output_of
 from pai.runtime._result import RunResult
-from pai.schema import JsonObject, JsonValue
+from pai.schema import UNSET, JsonObject, JsonValue, compile_schema
 
 if TYPE_CHECKING:
     from pai.runtime._accepting import Accepting
 
 __all__ = ("RunHandle",)
+
+T = TypeVar("T")
 
 _SETTLED = frozenset({"completed", "failed", "cancelled", "blocked"})
 
@@ -90,17 +92,44 @@ class RunHandle:
         """
         return TextStream(self._hub, self._resumed, self.id, self._rests)
 
-    def partial_output(self) -> AsyncIterator[JsonValue]:
+    @overload
+    def partial_output(self, /) -> AsyncIterator[JsonValue]: ...
+
+    @overload
+    def partial_output(self, type_: type[T], /) -> AsyncIterator[T]: ...
+
+    @overload
+    def partial_output(self, type_: object, /) -> AsyncIterator[object]: ...
+
+    def partial_output(self, type_: object = UNSET, /) -> AsyncIterator[object]:
         """
-        The structured output as it is written, as JSON: each value has more of it (O-11).
+        The structured output as it is written: each value has more of it (O-11).
 
         Texts and lists grow at their ends, objects by their keys; the last value is the whole
         output, checked. Where a step is made anew, or an answer did not fit, it begins anew.
+
+        Args:
+            type_: A class, or any type that schemas are made from, for objects of it; without one,
+                it comes as JSON. All but the last are made without ``__init__``: of an attrs class,
+                fields that are not written yet are ``UNSET``, and no default, converter or
+                validator runs. What of a union can't be told yet is left out. The last raises
+                :class:`~pai.errors.InvalidInput` where the output is no *type_*.
+
+        Raises:
+            DefinitionError: No schema can be made from *type_*.
         """
         core, key, id_ = self._core, self._key, self.id
-        return OutputStream(
-            self._hub, self._resumed, id_, self._rests, lambda: output_of(core, key, id_)
-        )
+        if type_ is UNSET:
+            return JsonOutput(self._grown(lambda: output_of(core, key, id_)))
+        schema = compile_schema(type_)
+
+        async def find() -> Output:
+            return Output(schema)
+
+        return TypedOutput(self._grown(find), schema)
+
+    def _grown(self, find: Callable[[], Awaitable[Output | None]]) -> Grown:
+        return Grown(self._hub, self._resumed, self.id, self._rests, find)
 
     async def result(self) -> RunResult:
         """

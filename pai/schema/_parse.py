@@ -24,12 +24,12 @@ from ._shapes import (
 )
 from ._unions import is_plain_integer
 
-__all__ = ("Parse", "compile_parse")
+__all__ = ("Compiler", "Parse", "compile_parse")
 
 
 def compile_parse(shape: Shape) -> Parse:
     """The function that parses JSON of *shape*, raising `Refusal`."""
-    compiler = _Compiler()
+    compiler = Compiler()
     parse = compiler.parse(shape)
     if not compiler.recursive:
         return parse
@@ -58,13 +58,16 @@ def _too_deep(value: object) -> bool:
     return True
 
 
-class _Compiler:
+class Compiler:
+    """Makes the function that parses a shape, and those of its parts."""
+
     def __init__(self) -> None:
         self.recursive = False
         self._done: dict[int, Parse] = {}
         self._open: set[int] = set()
 
     def parse(self, shape: Shape) -> Parse:
+        """The function for *shape*; it raises `Refusal`."""
         match shape:
             case Leaf(name=name):
                 return PARSERS[name]

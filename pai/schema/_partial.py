@@ -33,6 +33,8 @@ _FENCE_TO_COME = re.compile(r"\s*(?:`{0,2}|```[^\n]*)")
 
 _CLOSERS: Final = {"{": "}", "[": "]"}
 _MOST_NESTING: Final = 100
+_MOST_DIGITS: Final = 1000
+"""Python refuses to read integers of many thousands."""
 _VALUE: Final = frozenset({"root", "value", "first item"})
 
 
@@ -103,7 +105,9 @@ class PartialJson:
                 return
             self._at = token.end()
             kind, what = token.lastgroup, token.group()
-            if kind == "mark":
+            if kind == "number" and len(what) > _MOST_DIGITS:
+                self.broken = True
+            elif kind == "mark":
                 self._mark(what)
             elif kind == "string" and self._expects in ("first key", "key"):
                 self._open[-1].key = json.loads(what)

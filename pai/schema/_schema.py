@@ -11,6 +11,7 @@ from pai.errors import DefinitionError, Fault, InvalidInput
 from ._json import JsonObject, JsonValue
 from ._names import type_name
 from ._refusal import Refusal
+from ._unset import UNSET, Unset
 
 if TYPE_CHECKING:
     from ._shapes import Shape
@@ -52,7 +53,7 @@ class Schema(Generic[T]):
     Functions are generated on first use, so that declaring a schema costs little.
     """
 
-    __slots__ = ("__weakref__", "_dump", "_json_schema", "_parse", "shape", "type")
+    __slots__ = ("__weakref__", "_dump", "_json_schema", "_parse", "_partial", "shape", "type")
 
     type: object
     """The type it was made from."""
@@ -64,6 +65,7 @@ class Schema(Generic[T]):
         self.type = tp
         self.shape = shape
         self._parse: Callable[[object], object] = self._first_parse
+        self._partial: Callable[[object], object] = self._first_partial
         self._dump: Callable[[object], object] = self._first_dump
         self._json_schema: JsonObject | None = None
 
@@ -75,6 +77,12 @@ class Schema(Generic[T]):
 
         self._parse = compile_parse(self.shape)
         return self._parse(value)
+
+    def _first_partial(self, value: object) -> object:
+        from ._parse_partial import compile_partial
+
+        self._partial = compile_partial(self.shape)
+        return self._partial(value)
 
     def _first_dump(self, value: object) -> object:
         from ._dump import compile_dump
@@ -104,6 +112,26 @@ class Schema(Generic[T]):
             raise InvalidInput(refusal.faults(at)) from None
         except RecursionError:
             raise InvalidInput([Fault(at, _TOO_DEEP)]) from None
+
+    def parse_partial(self, value: object) -> T | Unset:
+        """
+        What there is of an object of the type, in JSON that is still being written.
+
+        It never raises. An attrs instance has `UNSET` where nothing is written yet, where a value
+        does not fit, and where the member of a union cannot be told yet; lists and mappings leave
+        that out. Texts, lists and mappings are as long as they are; other values are whole. No code
+        of the class runs: no default, converter or validator, and no ``__init__``.
+
+        Args:
+            value: What `PartialJson` gives, which was told of this schema.
+
+        Returns:
+            `UNSET` if nothing can be said yet.
+        """
+        try:
+            return self._partial(value)  # type: ignore[return-value]
+        except (Refusal, RecursionError):
+            return UNSET
 
     def faults(self, value: object) -> tuple[Fault, ...]:
         """Everything that keeps *value* from being parsed; empty if nothing does."""

@@ -120,7 +120,7 @@ def test_so_far(text: str, value: Any) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Hello", "5 ", '"a"', "null", "{5 ", "{,", '{"a" 1 ', '{"a": 1 2 ', "[1,]", "[}", "[" * 101, '["\n'],
+    ["Hello", "5 ", '"a"', "null", "{5 ", "{,", '{"a" 1 ', '{"a": 1 2 ', "[1,]", "[}", "[" * 101, '["\n', f"[{'1' * 5000}]"],
 )  # fmt: skip
 def test_what_is_no_object_and_no_list(text: str) -> None:
     partial = PartialJson()

@@ -103,6 +103,14 @@ async def use(handle: RunHandle) -> None:
             assert_type(event.text, str)
     async for delta in handle.text():
         assert_type(delta, str)
+    async for so_far in handle.partial_output():
+        assert_type(so_far, JsonValue)
+    async for ctx in handle.partial_output(Ctx):
+        assert_type(ctx, Ctx)
+    async for several in handle.partial_output(list[Ctx]):
+        assert_type(several, list[Ctx])
+    async for either in handle.partial_output(Ctx | None):
+        assert_type(either, object)
     assert_type(await handle.result(), RunResult)
 
 
