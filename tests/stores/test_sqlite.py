@@ -498,3 +498,44 @@ async def test_a_key_that_no_database_takes_is_refused(store: SqlStore):
     with pytest.raises(StoreError, match="Unicode"):
         await world.send(run=world.run("\ud83d"))
     assert await world.traces() is None
+
+
+# ------------------------------------------------------- another library in the process
+
+SEVERAL = sys.platform == "linux" and SAFE
+
+
+def rows_of(path: Path) -> int:
+    """Messages, as Python's own SQLite sees them: opened and closed."""
+    connection = sqlite3.connect(path)
+    (count,) = connection.execute("SELECT count(*) FROM messages").fetchone()
+    connection.close()
+    return int(count)
+
+
+@pytest.mark.skipif(not SEVERAL, reason="one SQLite library, or no locks of open files")
+@pytest.mark.parametrize("stores", [1, 2])
+async def test_a_look_by_another_library_loses_nothing(stores: int, tmp_path: Path):
+    path = tmp_path / "pai.db"
+    first, *others = [store_at(path) for _ in range(stores)]
+    for store in (first, *others):
+        await store.open()
+    world = World(first)
+    for number in range(1, 6):
+        await world.send(f"m{number}")
+        assert rows_of(path) == number
+    for store in others:  # one that leaves takes nothing along
+        await store.close()
+        await world.send("more")
+        assert rows_of(path) == 6
+        await world.send("and more")
+    expected = await world.texts()
+    await first.close()
+    assert len(expected) == 5 + 2 * len(others)
+    # The last one has cleared up: all is in the one file.
+    assert not path.with_name("pai.db-wal").exists()
+    again = store_at(path)
+    await again.open()
+    assert await World(again, world.key).texts() == expected
+    await again.close()
+    assert rows_of(path) == len(expected)

@@ -16,6 +16,7 @@ import anyio.to_thread
 from pai.errors import StoreError
 from pai.stores._sql import schema
 from pai.stores._sql.caller import current_callers
+from pai.stores._sql.guard import Guard
 from pai.stores._sql.lock import FileLock
 from pai.stores._sql.statement import Connection
 from pai.stores._sql.writer import Held, Writer
@@ -65,6 +66,7 @@ class SqliteDatabase:
         self._full = full
         self._driver: Any = driver or default_driver()
         self._lock: FileLock | None = None
+        self._guard: Guard | None = None
         self._writer: Writer | None = None
         self._idle: deque[Held] = deque()
         self._readers: anyio.CapacityLimiter | None = None
@@ -80,6 +82,8 @@ class SqliteDatabase:
         writer, readers, self._writer = self._writer, self._readers, None
         if writer is None or readers is None:
             return
+        if self._guard is not None:
+            self._guard.loosen()
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(writer.finish)
             for _ in range(_READERS):
@@ -87,6 +91,9 @@ class SqliteDatabase:
                 await readers.acquire_on_behalf_of(object())
         while self._idle:
             self._idle.pop().close()
+        if self._guard is not None:
+            self._guard.close()
+            self._guard = None
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -154,6 +161,7 @@ class SqliteDatabase:
         try:
             connection = self._connect(f"synchronous={'FULL' if self._full else 'NORMAL'}")
             self._make_tables(connection)
+            self._guard = Guard(path)
         except BaseException as error:
             if connection is not None:
                 connection.close()
@@ -281,6 +289,8 @@ class SqliteDatabase:
                 f"{self._path}: this file system has no shared memory for SQLite's WAL mode: put"
                 " the file on a local disk"
             )
+        # The files of this mode are there from the first read on: the guard needs them.
+        self.found(connection)
 
     def _mapped(self, error: BaseException) -> BaseException:
         if isinstance(error, UnicodeEncodeError):
