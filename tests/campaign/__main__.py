@@ -26,9 +26,10 @@ from pai import create_pai
 
 from .checks import Figures, check
 from .forking import a_store, fork
+from .scripts import KINDS, content
 from .watcher import watch
 from .worker import LEASE, Life, work
-from .workload import KINDS, Marks, agent, content
+from .workload import Marks, agent
 
 BACKENDS = ("asyncio", "trio")
 
@@ -124,6 +125,7 @@ class Campaign:
         if child.stops is not None and now > child.stops:
             os.kill(child.pid, signal.SIGSTOP)
             child.stops, child.goes_on = None, now + 2 * LEASE
+            Marks(self._folder / "marks").add("stopped", child.pid)
             self.stopped += 1
         if child.goes_on is not None and now > child.goes_on:
             os.kill(child.pid, signal.SIGCONT)
@@ -177,6 +179,8 @@ def table(figures: Figures, campaign: Campaign, folder: Path, seconds: float) ->
         "events": figures.events,
         "tool calls": figures.calls,
         "of them interrupted": figures.interrupted,
+        "answers": figures.answers,
+        "of them while the run was at work": figures.answered_at_work,
         "bodies of tools that ran": figures.bodies,
         "store errors": sum(words[0] == "error" for words in marks),
         "seconds": round(seconds),

@@ -27,9 +27,11 @@ from pai.protocol import (
     fold,
 )
 
+from .answering import answer_faults, answers_in, provided_in
+from .scripts import content, kind_of, number_of, thread_of
 from .watcher import thread_ids
 from .worker import all_sends
-from .workload import LABEL, Marks, agent, content, faults, kind_of, number_of, thread_of
+from .workload import LABEL, Marks, agent, faults
 
 __all__ = ("Figures", "check", "events_of", "log_faults")
 
@@ -44,6 +46,8 @@ class Figures:
     takeovers: int = 0
     calls: int = 0
     interrupted: int = 0
+    answers: int = 0
+    answered_at_work: int = 0
     bodies: int = 0
     statuses: Counter[str] = attrs.Factory(Counter)
     findings: list[str] = attrs.Factory(list)
@@ -60,6 +64,7 @@ async def check(url: str, folder: Path, seed: int) -> Figures:
         if words[0] == "ran":
             ran[words[1]][words[2]] += 1
     figures.bodies = sum([counter.total() for counter in ran.values()])
+    figures.findings += list(_mark_faults(marks))
     told = {int(words[1].partition("-")[2]) for words in marks if words[0] == "settled"}
     figures.findings += [
         " ".join(words) for words in marks if words[0] == "error" and words[1] not in _STOPPED
@@ -69,13 +74,18 @@ async def check(url: str, folder: Path, seed: int) -> Figures:
     ) as app:
         found: set[int] = set()
         begun: set[int] = set()
+        provided: Counter[str] = Counter()
         for thread_id in sorted(await thread_ids(app)):
             handle = app.thread("a", thread_id=thread_id)
             state = await handle.state()
             events = await events_of(handle, state.cursor)
             figures.threads += 1
             figures.events += len(events)
-            for fault in log_faults(state, events, chance):
+            provided += provided_in(state.messages)
+            answers, at_work = answers_in(events)
+            figures.answers += answers
+            figures.answered_at_work += at_work
+            for fault in (*log_faults(state, events, chance), *answer_faults(events)):
                 figures.findings.append(f"{thread_id}: {fault}")
             late = chance.randrange(len(events))
             if await events_of(handle, state.cursor, late) != events[late:]:
@@ -85,6 +95,10 @@ async def check(url: str, folder: Path, seed: int) -> Figures:
             found.update([number_of(run.id) for run in state.runs])
             # One that was cancelled in the queue has no observers.
             begun.update([number_of(run.id) for run in state.runs if run.started_at])
+    figures.findings += [
+        f"{value} was provided once and is there {times} times"
+        for value, times in provided.items() if times > 1
+    ]  # fmt: skip
     if missing := sends["accepted"] - found:
         figures.findings.append(f"accepted and lost: {sorted(missing)}")
     if strange := found - sends["asked"]:
@@ -92,6 +106,20 @@ async def check(url: str, folder: Path, seed: int) -> Figures:
     if untold := begun - told:
         figures.findings.append(f"run_settled was not told of: {sorted(untold)}")
     return figures
+
+
+def _mark_faults(marks: list[list[str]]) -> Iterator[str]:
+    """What worked on a call whose end had been told, or what a model was shown twice."""
+    # Who was stopped behind its last look at its lease begins what others have ended meanwhile.
+    stopped = {words[1] for words in marks if words[0] == "stopped"}
+    finished: set[tuple[str, ...]] = set()
+    for what, *words in marks:
+        if what == "finished":
+            finished.add(tuple(words))
+        elif what == "ran" and (words[0], words[1]) in finished and words[2] not in stopped:
+            yield f"{words[0]}: {words[1]} ran again when its end was known"
+        elif what == "shown":
+            yield f"a model was shown {' '.join(words)}"
 
 
 async def events_of(thread: Any, until: int, after: int = 0) -> list[Event]:
@@ -129,6 +157,7 @@ def log_faults(state: ThreadState, events: list[Event], chance: random.Random) -
         yield "started in another order than queued"
     attempts: Counter[tuple[str, int]] = Counter()
     active: str | None = None
+    at_work = False
     for event in events:
         if isinstance(event, RunStarted):
             attempts[event.run_id, event.episode] += 1
@@ -137,11 +166,14 @@ def log_faults(state: ThreadState, events: list[Event], chance: random.Random) -
                 yield f"{event.run_id}: attempt {event.attempt} is the {place}."
             if active not in (None, event.run_id):
                 yield f"{event.run_id} started while {active} was active"
-            active = event.run_id
+            active, at_work = event.run_id, True
         elif isinstance(event, RunFinished) and active == event.run_id:
             active = None
+        elif isinstance(event, RunSuspended) and active == event.run_id:
+            at_work = False
         elif isinstance(event, RunQueued) and active == event.run_id:
-            active = None  # handed back, or answered
+            if not (event.answered and at_work):
+                active = None  # handed back, or answered when it waited
         elif not isinstance(event, _BESIDE) and event.run_id != active:
             yield f"{event.type} of {event.run_id}, which is not active"
 

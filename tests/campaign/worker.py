@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import traceback
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
 import attrs
 
-from pai import Pai, create_pai
+from pai import Pai, RunResult, ToolCallPart, create_pai
 from pai.errors import AnswerConflict, CallsPending, ModelError, StoreError
+from pai.protocol import PendingCall, ToolApprovalRequested, ToolSuspended
 from pai.runtime import _engines, _side_jobs
 
+from .answering import BROUGHT, answer
 from .fail_points import Strike, kill, open_struck
-from .workload import Marks, agent, answers, content, kind_of, thread_of
+from .scripts import content, kind_of, thread_of
+from .workload import Marks, agent
 
 __all__ = ("LEASE", "OPEN", "Life", "Sends", "all_sends", "work")
 
@@ -111,7 +113,7 @@ async def work(life: Life) -> None:
             for number in numbers:
                 while True:
                     try:
-                        await _one(app, sends, number, chance)
+                        await _one(app, sends, number, chance, marks)
                     except CallsPending:
                         # Whoever asked for that run answers; until then its thread takes no other.
                         await anyio.sleep(0.05)
@@ -135,13 +137,13 @@ def _jobs(connection: Any) -> int:
     return count
 
 
-async def _one(app: Pai, sends: Sends, number: int, chance: random.Random) -> None:
+async def _one(app: Pai, sends: Sends, number: int, chance: random.Random, marks: Marks) -> None:
     thread = app.thread("a", thread_id=thread_of(number))
     run_id = f"r-{number}"
     if sends.told.get(number) != "accepted":
         sends.tell(number, "asked")
         # The same again, if an earlier life was killed before it knew.
-        await thread.send(content(number), run_id=run_id)
+        await thread.send(content(number), run_id=run_id, client_tools=[BROUGHT])
         sends.tell(number, "accepted")
     run: Any = await thread.run(run_id)
     if kind_of(number) == "cancelled":
@@ -151,10 +153,37 @@ async def _one(app: Pai, sends: Sends, number: int, chance: random.Random) -> No
         # Beside the runs: another's metadata must not be lost by it, nor it by another's.
         await thread.update_metadata(public={"edited": number})
         await thread.rename(f"title {number}")
+    if chance.random() < 0.5:
+        # What waits is shown while others of the same step are at work, and may be answered.
+        async for event in run.events():
+            if isinstance(event, (ToolSuspended, ToolApprovalRequested)):
+                await _answered(thread, run, (await thread.state()).pending, chance)
+                break
     while (result := await run.result()).pending:
-        with contextlib.suppress(AnswerConflict):  # it was cancelled meanwhile
-            await run.resume(answers(result))
+        _seen(marks, result)
+        await _answered(thread, run, result.pending, chance)
+    _seen(marks, result)
     sends.tell(number, "ended")
+
+
+async def _answered(
+    thread: Any, run: Any, pending: Sequence[PendingCall], chance: random.Random
+) -> None:
+    if not (own := [call for call in pending if call.run_id == run.id]):
+        return
+    try:
+        await answer(run, own, chance)
+    except AnswerConflict:
+        (now,) = [item for item in (await thread.state()).runs if item.id == run.id]
+        if now.finished_at is None:
+            raise
+
+
+def _seen(marks: Marks, result: RunResult) -> None:
+    """Leave a mark of each call whose end was told: from now on, nothing of it runs."""
+    for part in () if result.message is None else result.message.parts:
+        if isinstance(part, ToolCallPart) and part.outcome is not None:
+            marks.add("finished", result.run_id, part.call_id)
 
 
 def all_sends(folder: Path) -> dict[str, set[int]]:

@@ -13,40 +13,31 @@ import attrs
 
 from pai import (
     AgentDefinition,
-    Approve,
     DataPart,
-    Deny,
     MetadataPatch,
     MetadataSchemas,
-    Provide,
     ReasoningSummaryConfig,
     RunPatch,
-    RunResult,
     StepPatch,
     Suspend,
     ThreadTitleConfig,
     ToolCallPart,
     ToolContext,
     define_agent,
+    define_tool,
     hookimpl,
     tool,
 )
 from pai.protocol import MessagePart, MessageView
-from pai.testing import Call, Data, Fail, Reason, ScriptedModel, Turn
+from pai.testing import Call, Data, Reason, ScriptedModel, Turn
 
-__all__ = (
-    "KINDS",
-    "Bag",
-    "Marks",
-    "agent",
-    "content",
-    "faults",
-    "kind_of",
-    "number_of",
-    "thread_of",
-)
+from .answering import ASKED, denied, output_of, provided_in
+from .scripts import KINDS, kind_of
+
+__all__ = ("LABEL", "Bag", "Marks", "agent", "faults")
 
 INTERRUPTED = "interrupted"
+_CLIENTS = ("client", "brought")
 LABEL = "a label"
 
 
@@ -54,6 +45,11 @@ LABEL = "a label"
 class Bag:
     marks: dict[str, int] = attrs.Factory(dict)
     edited: int = -1
+
+
+@attrs.frozen
+class Number:
+    n: int
 
 
 SCHEMAS = MetadataSchemas(private=Bag, public=Bag)
@@ -78,100 +74,7 @@ class Marks:
         return [line.split() for line in text.splitlines()]
 
 
-# ---------------------------------------------------------------------------- scripts
-
-
-def _text(number: int) -> list[Turn]:
-    return [f"The answer to {number} is long enough to be streamed in some batches."]
-
-
-def _calls(number: int) -> list[Turn]:
-    return [
-        [
-            f"I call for {number}.",
-            Call("once", {"n": number}, "once-0"),
-            Call("again", {"n": number}, "again-0"),
-            Call("sync", {"n": number}, "sync-0"),
-        ],
-        ["Once more.", Call("once", {"n": number}, "once-1")],
-        f"All of {number} is done.",
-    ]
-
-
-def _data(number: int) -> list[Turn]:
-    return [
-        [Reason(f"thinking of {number}"), "See:", Data("note", f"stream {number}")],
-    ]
-
-
-def _notes(number: int) -> list[Turn]:
-    return [[Call("again", {"n": number}, "again-0")], [Reason("so"), f"Noted {number}."]]
-
-
-def _broken(number: int) -> list[Turn]:
-    return [["I try.", Call("broken", {"n": number}, "broken-0")], f"It failed, {number}."]
-
-
-def _fails(number: int) -> list[Turn]:
-    return [["I call.", Call("once", {"n": number}, "once-0")], ["I break", Fail()]]
-
-
-def _approved(number: int) -> list[Turn]:
-    return [
-        [
-            "May I?",
-            Call("gated", {"n": number}, "gated-0"),
-            Call("once", {"n": number}, "once-0"),
-        ],
-        f"You have decided on {number}.",
-    ]
-
-
-def _asked(number: int) -> list[Turn]:
-    return [["Which?", Call("asks", {"n": number}, "asks-0")], f"So it is {number}."]
-
-
-KINDS = {
-    "text": _text, "calls": _calls, "data": _data, "notes": _notes, "broken": _broken,
-    "approved": _approved, "asked": _asked, "fails": _fails, "cancelled": _calls,
-}  # fmt: skip
-"""Kind -> what its model says, turn by turn."""
-
-
-def kind_of(number: int) -> str:
-    return list(KINDS)[number % len(KINDS)]
-
-
-def content(number: int) -> str:
-    return f"{kind_of(number)} {number}"
-
-
-def thread_of(number: int) -> str:
-    """Some threads at a time, each with runs of every kind, from every slot."""
-    return f"t{number // 160}-{number % 5}"
-
-
-def denied(number: int) -> bool:
-    """Whether the call of an ``approved`` run is refused."""
-    return number % 2 == 0
-
-
-def answers(result: RunResult) -> list[Approve | Deny | Provide]:
-    """What somebody says to the calls that wait."""
-    number = number_of(result.run_id)
-    given: list[Approve | Deny | Provide] = []
-    for call in result.pending:
-        if call.kind == "suspend":
-            given.append(Provide(call.call_id, number))
-        elif denied(number):
-            given.append(Deny(call.call_id, reason="not this one"))
-        else:
-            given.append(Approve(call.call_id))
-    return given
-
-
-def number_of(run_id: str) -> int:
-    return int(run_id.rpartition("-")[2])
+# ---------------------------------------------------------------------------- the agent
 
 
 def _turn(request: Any) -> Turn:
@@ -180,9 +83,6 @@ def _turn(request: Any) -> Turn:
     done = turns.index("user")
     kind, number = request.messages[-1 - done].parts[0].text.split()
     return KINDS[kind](int(number))[done]
-
-
-# ---------------------------------------------------------------------------- the agent
 
 
 class Ledger:
@@ -233,8 +133,17 @@ def agent(marks: Marks, *, pace: float = 0.002) -> AgentDefinition[Any]:
         pace: Seconds between two parts of a model's stream, and that a tool works.
     """
 
+    def turn(request: Any) -> Turn:
+        for value, times in provided_in(request.messages).items():
+            if times > 1:
+                marks.add("shown", times, "times", value)
+        return _turn(request)
+
+    def ran(ctx: ToolContext[Any]) -> None:
+        marks.add("ran", ctx.run_id, ctx.call_id, os.getpid())
+
     async def work(ctx: ToolContext[Any], n: int) -> int:
-        marks.add("ran", ctx.run_id, ctx.call_id)
+        ran(ctx)
         ctx.write_data("note", ctx.call_id, id=ctx.call_id)
         await anyio.sleep(pace)
         ctx.progress(n)
@@ -247,14 +156,16 @@ def agent(marks: Marks, *, pace: float = 0.002) -> AgentDefinition[Any]:
         return await work(ctx, n)
 
     @tool(idempotent=True)
-    async def again(ctx: ToolContext[Any], n: int) -> int:
-        """Work that may be done twice."""
+    async def again(ctx: ToolContext[Any], n: int, slow: bool = False) -> int:
+        """Work that may be done twice, and may last until others have answered."""
+        if slow:
+            await anyio.sleep(20 * pace)
         return await work(ctx, n)
 
     @tool
     def sync(ctx: ToolContext[Any], n: int) -> int:
         """Work in a thread."""
-        marks.add("ran", ctx.run_id, ctx.call_id)
+        ran(ctx)
         return n + 1
 
     @tool(needs_approval=True)
@@ -262,22 +173,25 @@ def agent(marks: Marks, *, pace: float = 0.002) -> AgentDefinition[Any]:
         """Work that must be approved, and not be done twice."""
         return await work(ctx, n)
 
-    @tool(suspend=Suspend(payload=int, answer=int))
-    async def asks(ctx: ToolContext[Any], n: int) -> int:
-        """Work that asks somebody, and begins anew when it is answered."""
-        marks.add("ran", ctx.run_id, ctx.call_id)
-        answer: Any = await ctx.suspend(n)
-        return int(answer) + 1
+    @tool(suspend=Suspend(payload=str, answer=str))
+    async def asks(ctx: ToolContext[Any], n: int) -> str:
+        """Work that asks somebody, twice, and begins anew when it is answered."""
+        ran(ctx)
+        answers: list[Any] = [await ctx.suspend(payload) for payload in ASKED]
+        return "".join(answers)
 
     @tool
     async def broken(ctx: ToolContext[Any], n: int) -> int:
         """Work that fails."""
-        marks.add("ran", ctx.run_id, ctx.call_id)
+        ran(ctx)
         raise RuntimeError(str(n))
 
+    client = define_tool(
+        name="client", description="Work that only the client can do.", input=Number, output=str
+    )
     return define_agent(
         name="a",
-        model=ScriptedModel(_turn, chunk=6),
+        model=ScriptedModel(turn, chunk=6),
         tools={
             "once": once,
             "again": again,
@@ -285,6 +199,7 @@ def agent(marks: Marks, *, pace: float = 0.002) -> AgentDefinition[Any]:
             "broken": broken,
             "gated": gated,
             "asks": asks,
+            "client": client,
         },
         thread_titles=ThreadTitleConfig(
             "refresh", generator=lambda given: f"after {given.run_id}", overwrite="always"
@@ -342,7 +257,7 @@ def faults(
     for index, message in enumerate(messages[: len(turns)]):
         whole = status == "completed" or index < len(messages) - 1
         yield from _message_faults(turns[index], message.parts, whole)
-        yield from _call_faults(number, message.parts, ran)
+        yield from _call_faults(number, message.parts, ran, whole=status == "completed")
         if message.metadata != {"marks": {"run": 1}, "edited": -1}:
             yield f"message {index} lacks its metadata: {message.metadata}"
     stored = {
@@ -379,7 +294,9 @@ def _message_faults(turn: Turn, parts: Sequence[MessagePart], whole: bool) -> It
             return
 
 
-def _call_faults(number: int, parts: Sequence[MessagePart], ran: Counter[str]) -> Iterator[str]:
+def _call_faults(
+    number: int, parts: Sequence[MessagePart], ran: Counter[str], *, whole: bool
+) -> Iterator[str]:
     notes = {part.value for part in parts if isinstance(part, DataPart)}
     for part in parts:
         if not isinstance(part, ToolCallPart):
@@ -388,10 +305,10 @@ def _call_faults(number: int, parts: Sequence[MessagePart], ran: Counter[str]) -
         if part.outcome is None:
             yield f"{part.call_id} has no outcome"
         elif part.outcome == "completed":
-            if part.output != number + 1:
+            if part.output != output_of(number, part.tool, part.call_id):
                 yield f"{part.call_id} gave {part.output}"
-            if not times:
-                yield f"{part.call_id} completed and did not run"
+            if bool(times) is (part.tool in _CLIENTS):
+                yield f"{part.call_id} completed and ran {times} times"
             if part.tool in ("once", "again", "gated") and part.call_id not in notes:
                 yield f"{part.call_id} lost its data"
             if part.tool == "gated" and denied(number):
@@ -402,5 +319,6 @@ def _call_faults(number: int, parts: Sequence[MessagePart], ran: Counter[str]) -
         elif part.outcome == "failed":
             if part.tool != "broken":
                 yield f"{part.call_id} failed: {part.error}"
-        elif part.outcome != INTERRUPTED:
+        elif part.outcome != INTERRUPTED or (whole and part.tool in _CLIENTS):
+            # No worker that dies is in the midst of what a client does.
             yield f"{part.call_id} is {part.outcome}"
