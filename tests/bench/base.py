@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 
 SYSTEM = "You are a calculator. Use the tool."
+QUESTION = "add 2 and 3"
 KEY = "sk-bench"
 SCHEMA = {
     "name": "add",
@@ -71,6 +72,19 @@ class Base:
             ``run(text, thread=None)``; without a thread, a fresh conversation.
         """
         raise NotImplementedError
+
+    async def grow(self, run: Run, thread: str, turns: int) -> None:
+        """
+        Give a new thread so many turns, each of `QUESTION` and its answer.
+
+        Args:
+            run: What `agent` returned.
+            thread: The thread's id.
+            turns: How many.
+        """
+        for _ in range(turns):
+            async for _ in run(QUESTION, thread):
+                pass
 
     def drop(self) -> None:
         """Forget the conversations kept in memory."""

@@ -65,5 +65,10 @@ class Adapter(Base):
 
         return run
 
+    async def grow(self, run: Run, thread: str, turns: int) -> None:
+        await super().grow(run, thread, 1)
+        messages = self.threads[thread]
+        messages += messages[1:] * (turns - 1)
+
     def drop(self) -> None:
         self.threads.clear()

@@ -18,11 +18,14 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from .base import Base, Run
+from .base import QUESTION, Base, Run
 
 SECONDS = float(os.environ.get("BENCH_SECS", "1.5"))
 IMPORTS = 7
 """How many interpreters measure an import; the best of them counts."""
+
+TURN = 1000
+"""Of which turn of a thread *grown* tells: the median is that of the nine around it."""
 
 Result = dict[str, float]
 clock = time.perf_counter
@@ -34,10 +37,10 @@ def cpu(who: int = resource.RUSAGE_SELF) -> float:
     return used.ru_utime + used.ru_stime
 
 
-async def once(run: Run, text: str = "add 2 and 3") -> int:
+async def once(run: Run, thread: str | None = None) -> int:
     """Run to the end and return how many deltas came."""
     deltas = 0
-    async for _ in run(text):
+    async for _ in run(QUESTION, thread):
         deltas += 1
     if not deltas:
         raise RuntimeError("no text came")
@@ -104,6 +107,19 @@ async def ttft(adapter: Base) -> Result:
     return {"wall_ms": statistics.median(times[5:]) * 1e3}
 
 
+async def grown(adapter: Base) -> Result:
+    """CPU of turn 1,000 of one thread, whose history is read, mended, encoded and sent."""
+    run = await adapter.agent("fake-20-text", tools=False)
+    await adapter.grow(run, "grown", TURN - 5)
+    gc.collect()
+    costs = []
+    for _ in range(9):
+        used = cpu()
+        await once(run, "grown")
+        costs.append(cpu() - used)
+    return {"cpu_ms": statistics.median(costs) * 1e3}
+
+
 def measure_import(statement: str) -> Result:
     """CPU and modules of an import, over a bare interpreter."""
     code = f"import sys\n{statement}\nprint(len(sys.modules))"
@@ -135,22 +151,28 @@ async def smoke(adapter: Base) -> Result:
     expected = "alpha beta gamma delta omega " * 4
 
     async def check(run: Run, thread: str | None = None) -> None:
-        text = "".join([delta async for delta in run("add 2 and 3", thread)])
+        text = "".join([delta async for delta in run(QUESTION, thread)])
         if text != expected:
             raise RuntimeError(f"expected {expected!r}, got {text!r}")
 
     await check(await adapter.agent("fake-20"))
     plain = await adapter.agent("fake-20-text", tools=False)
     await check(plain)
-    await check(plain, "thread")
-    await check(plain, "thread")
+    for _ in range(3):
+        await check(plain, "thread")
+    await adapter.grow(plain, "grown", 3)
+    # Lists are made long at once, and are to be what the turns would have made.
+    lists = getattr(adapter, "threads", {})
+    if lists.get("grown") != lists.get("thread"):
+        raise RuntimeError(f"expected {lists['thread']}, got {lists['grown']}")
+    await check(plain, "grown")
     for kind in adapter.hook_kinds:
         await check(await adapter.agent("fake-20", hooks=(kind, 3)))
     return {"hook_kinds": len(adapter.hook_kinds)}
 
 
 CASES: dict[str, Callable[[Base], Awaitable[Result]]] = {
-    case.__name__: case for case in (seq, conc, burst, paced, ttft, imports, smoke)
+    case.__name__: case for case in (seq, conc, burst, paced, ttft, imports, grown, smoke)
 }
 
 
