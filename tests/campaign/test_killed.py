@@ -1,7 +1,7 @@
 """
 Workers are killed, and nothing is lost and nothing done twice: the short form of ``nox -s kill``.
 
-R-1, R-3b, R-10, R-12, R-13, R-25 and R-42, by what a store holds when all is over.
+R-1, R-3b, R-10, R-12, R-13, R-20, R-21, R-22, R-25 and R-42, by what a store holds when all is over.
 """
 
 from __future__ import annotations
