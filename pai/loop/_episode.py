@@ -179,6 +179,13 @@ class Episode:
         self.message_patch: MetadataPatch | None = None
         self.draft = Draft(claimed.run.id, 0, EMPTY_METADATA)
 
+    def profile_of(self, driver: ModelDriver) -> ModelProfile:
+        """The profile of the driver that is asked now."""
+        if self.driver is None or self.driver[0] is not driver:
+            # Asked once a driver: working a profile out may cost as much as a step.
+            self.driver = (driver, driver.profile)
+        return self.driver[1]
+
     @property
     def messages(self) -> Sequence[Message]:
         """The thread's messages up to now, oldest first, repaired (R-15)."""

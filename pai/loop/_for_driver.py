@@ -19,10 +19,7 @@ async def fill_for_driver(episode: Episode, step: StepContext[Any]) -> None:
     driver = step.request.model
     if isinstance(driver, str):
         return
-    if episode.driver is None or episode.driver[0] is not driver:
-        # Asked once a driver: working a profile out may cost as much as a step.
-        episode.driver = (driver, driver.profile)
-    profile = episode.driver[1]
+    profile = episode.profile_of(driver)
     if profile.mid_conversation and step.kind == "model":
         told = await tell_changes(episode, step.request, driver, profile.mid_conversation)
         renew(step, request=attrs.evolve(step.request, mid_conversation=told))

@@ -10,20 +10,19 @@ import attrs
 
 from pai.contexts import StepContext
 from pai.definition import Output, as_output
-from pai.errors import InvalidInput, StructuredOutputError
+from pai.errors import Fault, InvalidInput, StructuredOutputError
 from pai.loop._assemble import Assembly
 from pai.loop._episode import Episode
 from pai.ports import ModelDriver, ModelRequest
 from pai.protocol import (
     Message,
     OutputPart,
-    StepFinish,
     TextPart,
     ToolCallPart,
     Usage,
     new_id,
 )
-from pai.schema import UNSET, JsonObject
+from pai.schema import UNSET, JsonObject, Unset, check_json, dump_json
 
 __all__ = ("closing_request", "output_is_due", "output_wish", "read_output", "schema_for", "tell")
 
@@ -68,10 +67,11 @@ def schema_for(episode: Episode, request: ModelRequest) -> JsonObject | None:
 
 def tell(episode: Episode, request: ModelRequest, driver: ModelDriver) -> ModelRequest:
     """The request as this driver may get it: hooks may have sent it elsewhere meanwhile."""
+    profile = episode.profile_of(driver)
     if (
         request.output is not None
         and (request.tools or request.provider_tools)
-        and not driver.profile.combined_output
+        and not profile.combined_output
     ):
         request = attrs.evolve(request, output=None)
     episode.told_output = request.output is not None
@@ -144,7 +144,7 @@ async def read_output(
         return None
     try:
         try:
-            return _read(output, assembly)
+            return _read(episode, output, assembly)
         except StructuredOutputError as error:
             if error.code in _FINAL:
                 raise
@@ -153,8 +153,8 @@ async def read_output(
             await ask_again(_once_more(episode, step, output, assembly, _issues(error)))
             second = assembly.finish
             assert second is not None
-            assembly.finish = StepFinish(second.reason, _sum(first.usage, second.usage))
-        return _read(output, assembly)
+            assembly.finish = attrs.evolve(second, usage=_sum(first.usage, second.usage))
+        return _read(episode, output, assembly)
     except StructuredOutputError:
         if assembly.finish is not None and assembly.finish.usage is not None:
             episode.usage = episode.usage + assembly.finish.usage
@@ -177,8 +177,24 @@ _FINAL = frozenset({"structured_output_truncated", "structured_output_filtered"}
 """Codes of answers that would come out the same again."""
 
 
-def _read(output: Output, assembly: Assembly) -> OutputPart:
-    text = "".join([part.text for part in assembly.parts() if type(part) is TextPart])
+def _is_text(episode: Episode) -> bool:
+    """Whether the driver last asked gives the output as text, and not as a value of its own."""
+    return episode.driver is None or episode.driver[1].output_source == "text"
+
+
+def _answer(episode: Episode, assembly: Assembly) -> tuple[str, tuple[Fault, ...]]:
+    """The text of the answer, made of a value where the driver gives one; why that is no JSON."""
+    if _is_text(episode):
+        return "".join([part.text for part in assembly.parts() if type(part) is TextPart]), ()
+    value = UNSET if assembly.finish is None else assembly.finish.output
+    if isinstance(value, Unset):
+        return "", ()
+    faults = check_json(value)
+    return "" if faults else dump_json(value), faults
+
+
+def _read(episode: Episode, output: Output, assembly: Assembly) -> OutputPart:
+    text, faults = _answer(episode, assembly)
     reason = assembly.finish.reason if assembly.finish is not None else "other"
     what = "the output" if output.name is None else f"the output {output.name!r}"
 
@@ -193,13 +209,15 @@ def _read(output: Output, assembly: Assembly) -> OutputPart:
         raise error("filtered", "was stopped by the provider's filter")
     if assembly.calls:
         raise error("missing", "was asked for, and the model called a tool")
-    if not text.strip():
-        raise error("missing", "was asked for, and the model said nothing")
+    if not text.strip() and not faults:
+        raise error("missing", "was asked for, and the model gave none")
     try:
+        if faults:
+            raise InvalidInput(faults, subject="output")
         return OutputPart(output.read(text), output.name)
     except InvalidInput as found:
-        faults = "; ".join([str(fault) for fault in found.faults[:_MOST_FAULTS]])
-        raise error("invalid", f"does not fit: {faults}") from found
+        told = "; ".join([str(fault) for fault in found.faults[:_MOST_FAULTS]])
+        raise error("invalid", f"does not fit: {told}") from found
 
 
 def _once_more(
@@ -212,6 +230,8 @@ def _once_more(
     """The step with the request that tells what was wrong."""
     request = step.request
     said = [part for part in assembly.parts() if type(part) is not ToolCallPart]
+    if not _is_text(episode) and (text := _answer(episode, assembly)[0]):
+        said.append(TextPart(text))
     messages = [*request.messages]
     if said:
         messages.append(episode.draft.as_message(said))

@@ -35,7 +35,8 @@ class ModelProfile:
 
     Args:
         combined_output: Structured output and tools go together in one request.
-        output_source: Where the structured output comes: in the text, or as an event.
+        output_source: Where the structured output comes: in the text, or as a value of its own, the
+            *output* of the *StepFinish*.
         mid_conversation: Channels by which changes of tools or instructions can be told.
         reasoning: Levels of reasoning the model takes, weakest first; empty: not known, send as is.
         requires: Ids of capabilities the driver needs on the request.

@@ -154,7 +154,9 @@ class DataPart:
 @attrs.frozen
 class OutputPart:
     """
-    The structured output of a run, checked (O-11). The text that it was read from stands before it.
+    The structured output of a run, checked (O-11).
+
+    The text that it was read from stands before it, unless the driver gave it as a value.
 
     Args:
         value: The output as JSON.

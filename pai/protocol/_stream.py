@@ -14,7 +14,7 @@ import attrs
 
 from pai.protocol._codec import quote
 from pai.protocol._usage import Usage
-from pai.schema import JsonObject, JsonValue
+from pai.schema import UNSET, JsonObject, JsonValue, Unset
 
 __all__ = (
     "Data",
@@ -230,12 +230,15 @@ class StepFinish(EventBase):
     Args:
         reason: Why the model stopped.
         usage: What the call used, where the provider said so.
+        output: The structured output, from a driver whose profile says ``output_source="event"``;
+            from any other it is not looked at (O-11).
     """
 
     type: ClassVar[Literal["step-finish"]] = "step-finish"
 
     reason: FinishReason
     usage: Usage | None = None
+    output: JsonValue | Unset = attrs.field(default=UNSET, kw_only=True)
 
 
 StreamPart = (

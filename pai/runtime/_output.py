@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+import attrs
+
 from pai.definition import Output, as_output
 from pai.errors import PaiError
 from pai.protocol import (
@@ -19,6 +21,7 @@ from pai.protocol import (
     TextDelta,
     ThreadKey,
 )
+from pai.runtime._drivers import writes_output
 from pai.runtime._event_stream import Rests
 from pai.runtime._hub import Hub, Watcher
 from pai.schema import UNSET, JsonValue, PartialJson, Schema, Unset
@@ -26,7 +29,7 @@ from pai.schema import UNSET, JsonValue, PartialJson, Schema, Unset
 if TYPE_CHECKING:
     from pai.runtime._core import Core
 
-__all__ = ("Grown", "JsonOutput", "TypedOutput", "loaded_output", "output_of")
+__all__ = ("Grown", "JsonOutput", "TypedOutput", "expected_of", "loaded_output")
 
 T = TypeVar("T")
 
@@ -50,18 +53,36 @@ async def loaded_output(
         return last.value
 
 
-async def output_of(core: Core, key: ThreadKey, run_id: str) -> Output | None:
-    """What the run was asked for with its options; what hooks chose, nobody here knows."""
+@attrs.frozen
+class Expected:
+    """
+    What is known of a run's structured output beforehand; what hooks chose, nobody here knows.
+
+    Args:
+        output: What the run was asked for with its options.
+        in_text: Its text may be the output.
+    """
+
+    output: Output | None = None
+    in_text: bool = True
+
+
+async def expected_of(core: Core, key: ThreadKey, run_id: str) -> Expected:
+    """What a run was asked for, and how it comes."""
     record = await core.store.run(key, run_id)
-    options = {} if record is None else record.request.get("options")
     agent = None if record is None else core.agents.get(record.agent)
-    wish = options.get("output") if isinstance(options, dict) else None
-    if wish is None or agent is None:
-        return None
+    if record is None or agent is None:
+        return Expected()
+    given = record.request.get("options")
+    options = given if isinstance(given, dict) else {}
+    in_text = writes_output(agent.definition, options.get("model"))
+    wish = options.get("output")
+    if wish is None:
+        return Expected(None, in_text)
     try:
-        return as_output(wish, agent.definition.outputs)
+        return Expected(as_output(wish, agent.definition.outputs), in_text)
     except PaiError:
-        return None
+        return Expected(None, in_text)
 
 
 class Grown:
@@ -73,11 +94,11 @@ class Grown:
         after: The number of the event before the run's first.
         run_id: The run.
         rests: See :data:`~pai.runtime._event_stream.Rests`.
-        find: What the run was asked for.
+        find: What is known of the output.
     """
 
     __slots__ = (
-        "_ended", "_find", "_known", "_last", "_output", "_partial", "_rests", "_run_id",
+        "_ended", "_expected", "_find", "_last", "_partial", "_rests", "_run_id",
         "_values", "_watcher",
     )  # fmt: skip
 
@@ -87,14 +108,13 @@ class Grown:
         after: int,
         run_id: str,
         rests: Rests,
-        find: Callable[[], Awaitable[Output | None]],
+        find: Callable[[], Awaitable[Expected]],
     ) -> None:
         self._watcher: Final = Watcher(hub, after)
         self._run_id: Final = run_id
         self._rests: Final = rests
         self._find: Final = find
-        self._known = False
-        self._output: Output | None = None
+        self._expected: Expected | None = None
         self._partial = PartialJson()
         self._last: JsonValue | Unset = UNSET
         self._values: Iterator[tuple[JsonValue, bool]] = iter(())
@@ -107,8 +127,8 @@ class Grown:
         Raises:
             StopAsyncIteration: The run rests.
         """
-        if not self._known:
-            self._output, self._known = await self._find(), True
+        if self._expected is None:
+            self._expected = await self._find()
         while True:
             for value in self._values:
                 return value
@@ -117,18 +137,20 @@ class Grown:
             found: list[tuple[JsonValue, bool]] = []
             for batch in await self._watcher.next():
                 if batch.run_id == self._run_id:
-                    await self._read(batch.events, found)
+                    await self._read(batch.events, self._expected, found)
             self._values = iter(found)
 
-    async def _read(self, events: list[Event], found: list[tuple[JsonValue, bool]]) -> None:
-        written = False
+    async def _read(
+        self, events: list[Event], expected: Expected, found: list[tuple[JsonValue, bool]]
+    ) -> None:
+        output, written = expected.output, False
         for event in events:
             kind = type(event)
             if kind is TextDelta:
-                self._partial.feed(event.text)  # type: ignore[union-attr]  # it is a delta
-                written = True
+                if expected.in_text:
+                    self._partial.feed(event.text)  # type: ignore[union-attr]  # it is a delta
+                    written = True
             elif kind is StepStarted or kind is StepReset:
-                output = self._output
                 self._partial = PartialJson() if output is None else output.partial()
             elif isinstance(event, StepFinished) and event.output is not None:
                 found.append((event.output.value, True))
@@ -140,16 +162,17 @@ class Grown:
                 self._ended = await self._rests(event.episode)
         # Once for all that came together: looking at the value costs as much as it is long.
         if written and not self._partial.broken:
-            value = self._so_far()
+            value = _so_far(output, self._partial)
             if not isinstance(value, Unset) and value != self._last:
                 self._last = value
                 found.append((value, False))
 
-    def _so_far(self) -> JsonValue | Unset:
-        if self._output is not None:
-            return self._output.so_far(self._partial)
-        value = self._partial.value()
-        return UNSET if value is None else value
+
+def _so_far(output: Output | None, partial: PartialJson) -> JsonValue | Unset:
+    if output is not None:
+        return output.so_far(partial)
+    value = partial.value()
+    return UNSET if value is None else value
 
 
 class JsonOutput:

@@ -21,7 +21,7 @@ from pai.runtime._answers import GivenAnswer, decisions
 from pai.runtime._edit import change_of
 from pai.runtime._event_stream import EventStream, TextStream
 from pai.runtime._hub import Hub, Watcher
-from pai.runtime._output import Grown, JsonOutput, TypedOutput, loaded_output, output_of
+from pai.runtime._output import Expected, Grown, JsonOutput, TypedOutput, expected_of, loaded_output
 from pai.runtime._result import RunResult
 from pai.schema import UNSET, JsonObject, JsonValue, compile_schema
 
@@ -120,15 +120,16 @@ class RunHandle:
         """
         core, key, id_ = self._core, self._key, self.id
         if type_ is UNSET:
-            return JsonOutput(self._grown(lambda: output_of(core, key, id_)))
+            return JsonOutput(self._grown(lambda: expected_of(core, key, id_)))
         schema = compile_schema(type_)
 
-        async def find() -> Output:
-            return Output(schema)
+        async def find() -> Expected:
+            # It is read as what it is to become, whoever asked for it.
+            return attrs.evolve(await expected_of(core, key, id_), output=Output(schema))
 
         return TypedOutput(self._grown(find), schema)
 
-    def _grown(self, find: Callable[[], Awaitable[Output | None]]) -> Grown:
+    def _grown(self, find: Callable[[], Awaitable[Expected]]) -> Grown:
         return Grown(self._hub, self._resumed, self.id, self._rests, find)
 
     async def result(self) -> RunResult:

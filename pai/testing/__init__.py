@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Fail,
         Finish,
         Hang,
+        Output,
         Reason,
         ScriptedModel,
         Turn,
@@ -38,6 +39,7 @@ __all__ = (
     "Finding",
     "Finish",
     "Hang",
+    "Output",
     "PluginCase",
     "Reason",
     "ScriptedModel",
@@ -56,7 +58,7 @@ _FILES = {
     "_driver_kit": "Situation check_model_driver check_stream",
     "_plugin_kit": "PLUGIN_CHECKS PluginCase check_plugin",
     "_schema_search": "Finding check_metadata_schemas search",
-    "_scripted": "Call Cut Data Fail Finish Hang Reason ScriptedModel Turn",
+    "_scripted": "Call Cut Data Fail Finish Hang Output Reason ScriptedModel Turn",
     "_store_kit": "STORE_CHECKS check_store",
 }
 

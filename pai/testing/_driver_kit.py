@@ -29,6 +29,7 @@ from pai.protocol import (
     ToolSpec,
     new_id,
 )
+from pai.schema import UNSET, Unset, check_json
 
 __all__ = ("Situation", "check_model_driver", "check_stream")
 
@@ -172,6 +173,11 @@ async def _whole(
         check_stream(parts)
     except AssertionError as error:
         raise AssertionError(f"{situation.name} ({situation.value}): {error}") from None
+    output = parts[-1].output if isinstance(parts[-1], StepFinish) else UNSET
+    if not isinstance(output, Unset):
+        by_event = driver.profile.output_source == "event"
+        _expect(by_event, situation, "a finish has an output where the profile says 'event' (O-11)")
+        _expect(not check_json(output), situation, "the output of a finish is JSON")
     return parts
 
 

@@ -141,7 +141,8 @@ def _parts(request: ModelRequest) -> list[Item]:
     """An answer with all that is no call."""
     return [
         *text("One, "), *text("two.", "u"), Source("s", url="https://example.org"),
-        File("text/plain", url="https://example.org/f"), finish("length"),
+        File("text/plain", url="https://example.org/f"),
+        attrs.evolve(finish("length"), output={"kit": 1}),
     ]  # fmt: skip
 
 

@@ -27,9 +27,20 @@ from pai.protocol import (
     Usage,
     new_id,
 )
-from pai.schema import JsonObject, JsonValue, dump_json
+from pai.schema import UNSET, JsonObject, JsonValue, Unset, dump_json
 
-__all__ = ("Call", "Cut", "Data", "Fail", "Finish", "Hang", "Reason", "ScriptedModel", "Turn")
+__all__ = (
+    "Call",
+    "Cut",
+    "Data",
+    "Fail",
+    "Finish",
+    "Hang",
+    "Output",
+    "Reason",
+    "ScriptedModel",
+    "Turn",
+)
 
 
 @attrs.frozen
@@ -92,7 +103,18 @@ class Finish:
     usage: Usage | None = None
 
 
-Item = str | Call | Reason | Data | Fail | Hang | Cut | Finish
+@attrs.frozen
+class Output:
+    """
+    The turn finishes with this structured output, as a value of its own.
+
+    Give the model ``profile=ModelProfile(output_source="event")`` with it.
+    """
+
+    value: JsonValue
+
+
+Item = str | Call | Reason | Data | Fail | Hang | Cut | Finish | Output
 Turn = Item | Sequence[Item]
 
 
@@ -147,6 +169,7 @@ class ScriptedModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
         """Play the next turn."""
         called = False
+        output: JsonValue | Unset = UNSET
         for number, item in enumerate(self._turn(request), 1):
             if isinstance(item, str):
                 id_ = f"t{number}"
@@ -172,13 +195,15 @@ class ScriptedModel:
                 await anyio.sleep_forever()
             elif isinstance(item, Cut):
                 raise IncompleteStream("the script was cut", provider=self.provider)
+            elif isinstance(item, Output):
+                output = item.value
             elif isinstance(item, Finish):
-                yield StepFinish(item.reason, item.usage)
+                yield StepFinish(item.reason, item.usage, output=output)
                 return
             else:
                 raise TypeError(f"a turn has no room for {type(item).__name__}")
         reason: Literal["tool-calls", "stop"] = "tool-calls" if called else "stop"
-        yield StepFinish(reason, Usage(1, 1, 2))
+        yield StepFinish(reason, Usage(1, 1, 2), output=output)
 
     def _chunks(self, text: str) -> list[str]:
         if self._chunk is None:

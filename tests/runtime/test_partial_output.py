@@ -113,6 +113,7 @@ async def test_instances_of_a_class() -> None:
         (dict[str, int], '{"a": 1}', {}, {"a": 1}),
         (Bug | Praise, '{"value": {"line": 5, "kind": "bug"}}', Bug("bug", 5), Bug("bug", 5)),
         (int | None, '{"value": null}', None, None),
+        (int | None, '{"value": 5}', 5, 5),
         (str, '{"value": "ab"}', "a", "ab"),
         (Literal["yes", "no"], '{"value": "no"}', "no", "no"),
     ],

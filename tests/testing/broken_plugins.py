@@ -118,6 +118,14 @@ class OwnFinish:
             yield StepFinish("stop") if isinstance(part, StepFinish) else part
 
 
+@broken("check_unchanged", "output={'kit': 1}) and became StepFinish")
+class LosesOutput:
+    @hookimpl
+    async def wrap_model_call(self, step, call_model):
+        async for part in call_model(step.request):
+            yield StepFinish(part.reason, part.usage) if isinstance(part, StepFinish) else part
+
+
 @broken("check_unchanged", "what is shown is well formed")
 class NeverEnds:
     @hookimpl

@@ -14,6 +14,7 @@ from pai import (
     ContextOverflow,
     DataPart,
     ModelError,
+    ModelProfile,
     ModelRequest,
     Pai,
     StepPatch,
@@ -25,7 +26,7 @@ from pai import (
     hookimpl,
     tool,
 )
-from pai.testing import Call, Fail, Finish, ScriptedModel
+from pai.testing import Call, Fail, Finish, Output, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -244,6 +245,24 @@ async def test_what_a_summary_used_counts_for_the_run():
         summed, _ = await ask(app, LONG)
     assert plain.usage.input_tokens == 600
     assert summed.usage.input_tokens == 1_300
+
+
+async def test_a_structured_output_is_passed_on():
+    """O-11: also where what a summary used is added."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+    def answer(request: ModelRequest) -> Any:
+        return "They talked." if is_summary(request) else ["Ok.", Output({"n": 5})]
+
+    profile = ModelProfile(combined_output=True, output_source="event")
+    model = ScriptedModel(answer, profile=profile)
+    plugin = compaction(900, strategies=[summarise(keep=1)])
+    async with app_of(model, plugin, outputs={"n": schema}) as app:
+        await ask(app, LONG)
+        run = await app.thread("main", thread_id="t").send(LONG, options={"output": "n"})
+        assert (await run.result()).output == {"n": 5}
+    # Nothing had to be asked again.
+    assert list(map(is_summary, model.requests)) == [False, True, False]
 
 
 async def test_layers_further_inside_see_the_call_for_a_summary():

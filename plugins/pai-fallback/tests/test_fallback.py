@@ -25,11 +25,12 @@ from pai import (
     create_pai,
     define_agent,
     hookimpl,
+    run_once,
     run_once_sync,
     tool,
 )
 from pai.protocol import ToolSpec
-from pai.testing import Call, Cut, Fail, Finish, Hang, ScriptedModel
+from pai.testing import Call, Cut, Fail, Finish, Hang, Output, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -141,6 +142,18 @@ async def test_a_refusal_switches_and_what_it_used_is_counted(shown: list[str]) 
     assert (result.text, visible(events)) == ("Yes.", "Yes.")
     assert switches(events)[0]["code"] == "refusal"
     assert [e.type for e in events].count("step-reset") == len(shown)
+    assert result.usage == Usage(6, 3, 9)
+
+
+async def test_a_structured_output_is_passed_on() -> None:
+    """O-11: also where the use of the calls before it is added."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    second = ScriptedModel([Output({"n": 5})], profile=ModelProfile(output_source="event"))
+    agent = define_agent(
+        name="a", model=ScriptedModel([["Sorry", REFUSED]]), lifecycle=fallback(second)
+    )
+    result = await run_once(agent, "go", output=schema)
+    assert result.output == {"n": 5}
     assert result.usage == Usage(6, 3, 9)
 
 

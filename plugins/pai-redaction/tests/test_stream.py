@@ -66,9 +66,16 @@ def test_what_has_nothing_to_hide_passes_as_it_is() -> None:
     parts = [TextStart("t"), TextDelta("t", "Hello. "), TextEnd("t", {"x": {"id": "1"}}),
              Source("s", "https://example.com"), File("image/png", data="AAAA"),
              Data("n", {"a": [1, None, True, 2.5]}), ToolCall("c", "add", {"a": 1}),
-             StepFinish("stop")]  # fmt: skip
+             StepFinish("stop", output={"a": None})]  # fmt: skip
     for old, new in zip(parts, through(*parts), strict=True):
         assert new is old
+
+
+def test_an_output_that_is_a_value_of_its_own() -> None:
+    """O-11"""
+    finish = StepFinish("stop", output={"to": [MAIL], "n": None})
+    assert through(finish) == [StepFinish("stop", output={"to": ["[email]"], "n": None})]
+    assert through(StepFinish("stop", output=MAIL)) == [StepFinish("stop", output="[email]")]
 
 
 def test_texts_and_reasonings_of_one_id_are_told_apart() -> None:

@@ -94,7 +94,7 @@ def _with_spent(finish: StepFinish, ask: Asker) -> StepFinish:
     if ask.spent is None:
         return finish
     usage = ask.spent if finish.usage is None else ask.spent + finish.usage
-    return StepFinish(finish.reason, usage)
+    return attrs.evolve(finish, usage=usage)
 
 
 @attrs.frozen

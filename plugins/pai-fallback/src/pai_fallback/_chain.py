@@ -106,7 +106,7 @@ class Chain:
                         if place is not None:
                             place.put(own, at)
                         if spent is not part.usage:
-                            part = StepFinish(part.reason, spent)
+                            part = attrs.evolve(part, usage=spent)
                     else:
                         shown = type(part) is not StepReset
                     yield part

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from pai import (
+    UNSET,
     Data,
     DataPart,
     File,
@@ -16,6 +17,7 @@ from pai import (
     ReasoningPart,
     Source,
     SourcePart,
+    StepFinish,
     TextPart,
     ToolCall,
     ToolCallPart,
@@ -51,6 +53,7 @@ _FIELDS: Final[dict[type, _Fields]] = {
     DataPart: {"value": Hider.value},
     Data: {"value": Hider.value},
     OutputPart: {"value": Hider.value},
+    StepFinish: {"output": Hider.value},
 }
 
 
@@ -66,7 +69,7 @@ def hide_part(hider: Hider, part: PartT, *, but: tuple[str, ...] = ()) -> PartT:
     changes: dict[str, Any] = {}
     for name, hide in _FIELDS.get(type(part), {}).items():
         old = getattr(part, name)
-        if old is None or name in but:
+        if old is None or old is UNSET or name in but:
             continue
         new = hide(hider, old)
         if new != old:

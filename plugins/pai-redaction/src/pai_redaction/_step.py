@@ -104,7 +104,7 @@ class _Step:
             self._calls.clear()
             return [part]
         if isinstance(part, StepFinish):
-            return [*self._left_over(), part]
+            return [*self._left_over(), hide_part(self._hider, part)]
         return [hide_part(self._hider, part)]
 
     def _end_text(self, part: TextEnd) -> list[StreamPart]:
