@@ -82,7 +82,7 @@ class Records:
         faults = _key_faults(key) + list(check_json(value, at="value"))
         text = ""
         if not faults:
-            text = dump_json(value)  # type: ignore[arg-type]  # checked just above
+            text = dump_json(value)
             if len(text) > _VALUE_LENGTH:
                 told = f"has {len(text)} characters of JSON; at most {_VALUE_LENGTH} are stored"
                 faults.append(Fault("value", told))

@@ -19,13 +19,11 @@ import attrs
 
 from pai.schema import JsonObject, JsonValue
 
-__all__ = ("Codec", "TimeCodec", "camel", "dumps", "from_time", "loads", "quote", "to_time")
+__all__ = ("Codec", "TimeCodec", "camel", "from_time", "loads", "quote", "to_time")
 
 quote: Callable[[str], str] = encode_basestring
 """A JSON string literal; the C encoder, which keeps non-ASCII text as it is."""
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-dumps: Callable[[object], str] = _ENCODER.encode
 loads: Callable[[str | bytes], Any] = json.loads
 
 

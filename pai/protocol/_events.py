@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
-from pai.protocol._codec import Codec, TimeCodec, dumps
+from pai.protocol._codec import Codec, TimeCodec
 from pai.protocol._parts import CallOutcome, OutputCodec, OutputPart
 from pai.protocol._state import MessageView
 from pai.protocol._stream import (
@@ -35,7 +35,7 @@ from pai.protocol._stream import (
     ToolInputStart,
 )
 from pai.protocol._usage import Usage
-from pai.schema import JsonObject, JsonValue
+from pai.schema import JsonObject, JsonValue, dump_json
 
 __all__ = (
     "CallError",
@@ -445,5 +445,5 @@ def encode_events(events: list[Event]) -> str:
     rows = []
     for event in events:
         encode = quick.get(type(event))
-        rows.append(encode(event) if encode else dumps(codecs[type(event)].to_json(event)))
+        rows.append(encode(event) if encode else dump_json(codecs[type(event)].to_json(event)))
     return "[" + ",".join(rows) + "]"

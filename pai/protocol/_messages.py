@@ -8,14 +8,14 @@ from typing import Literal
 
 import attrs
 
-from pai.protocol._codec import dumps, loads
+from pai.protocol._codec import loads
 from pai.protocol._parts import (
     MessagePart,
     TextPart,
     part_from_json,
     part_to_json,
 )
-from pai.schema import JsonObject
+from pai.schema import JsonObject, dump_json
 
 __all__ = ("Message", "Metadata", "Role", "parts_from_text", "parts_to_text")
 
@@ -68,7 +68,7 @@ class Message:
 
 def parts_to_text(parts: tuple[MessagePart, ...]) -> str:
     """The parts as a JSON array, as they are stored."""
-    return dumps([part_to_json(part) for part in parts])
+    return dump_json([part_to_json(part) for part in parts])
 
 
 def parts_from_text(text: str) -> tuple[MessagePart, ...]:

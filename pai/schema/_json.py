@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 from pai.errors import Fault, InvalidInput
@@ -234,7 +235,24 @@ def _no_constant(name: str) -> NoReturn:
 
 
 _DECODE = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant).decode
-_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
+
+def _encoder() -> Callable[[object], str]:
+    """
+    Compact JSON text of a value.
+
+    ``JSONEncoder.encode`` makes its C part anew at each call, which costs as much as a short value.
+    """
+    made = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return made.encode
+    quote = json.encoder.encode_basestring
+    write = make(None, made.default, quote, None, ":", ",", False, False, False)
+    return lambda value: "".join(write(value, 0))
+
+
+_ENCODE = _encoder()
 
 
 def _decode(text: str | bytes) -> object:
@@ -276,7 +294,7 @@ def parse_json(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> JsonValue:
     return value  # type: ignore[return-value]
 
 
-def dump_json(value: JsonValue) -> str:
+def dump_json(value: object) -> str:
     """*value* as compact JSON text; it must be strict JSON already (`check_json`)."""
     return _ENCODE(value)
 

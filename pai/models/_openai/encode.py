@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ("clean", "data_url", "dump", "joined", "loads")
+from pai.schema import dump_json
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+__all__ = ("clean", "data_url", "dump", "joined", "loads")
 
 loads: Callable[[str], Any] = json.loads
 
@@ -26,7 +26,7 @@ def clean(text: str) -> str:
 
 def dump(value: object) -> bytes:
     """Compact UTF-8 JSON."""
-    text = _ENCODER.encode(value)
+    text = dump_json(value)
     try:
         return text.encode()
     except UnicodeEncodeError:

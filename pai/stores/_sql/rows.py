@@ -28,6 +28,7 @@ from pai.protocol import (
     part_from_json,
     parts_to_text,
 )
+from pai.schema import dump_json
 from pai.stores._rules import fence_before, plain
 from pai.stores._sql.packing import unpacked
 
@@ -53,7 +54,6 @@ __all__ = (
 
 Row = dict[str, object]
 
-_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NONE = Metadata()
 
@@ -82,7 +82,7 @@ def _safe(text: str) -> str:
 
 
 def json_text(value: object) -> str:
-    return _safe(_encode(value))
+    return _safe(dump_json(value))
 
 
 def _maybe_json(value: object) -> str | None:
@@ -218,7 +218,7 @@ def _usage_text(usage: Usage | None) -> str | None:
         usage.cached_input_tokens,
         usage.cache_write_tokens,
     )
-    return _encode(numbers)
+    return dump_json(numbers)
 
 
 def end_values(end: RunEnd) -> Row:
