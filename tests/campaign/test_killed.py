@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from ..processes import command
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no kill -9")
@@ -27,8 +26,10 @@ def test_killed_workers_of_postgresql_lose_and_double_nothing(postgres: str) -> 
 
 def campaign(store: str, kills: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.campaign", f"--kills={kills}", f"--store={store}"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        command("tests.campaign", f"--kills={kills}", f"--store={store}"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr

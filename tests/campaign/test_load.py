@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from ..processes import command
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
@@ -25,7 +24,9 @@ def test_workers_share_threads_of_sqlite() -> None:
 
 def load(store: str, *options: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.campaign.load", f"--store={store}", *options],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        command("tests.campaign.load", f"--store={store}", *options),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr

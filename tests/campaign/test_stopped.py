@@ -18,9 +18,8 @@ from pai.stores import open_store
 from pai.stores._sql import SqlStore
 from pai.stores._sql.tables import metadata
 
+from ..processes import command
 from .stopped import places
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGSTOP")
@@ -41,9 +40,10 @@ def test_a_worker_of_postgresql_that_was_stopped_past_its_lease_writes_nothing(
 
 def stop_and_go_on(url: str, backend: str) -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.campaign.stopped", url, backend],
-        cwd=ROOT, stdout=subprocess.PIPE, text=True,
-    ) as worker:  # fmt: skip
+        command("tests.campaign.stopped", url, backend),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as worker:
         try:
             anyio.run(watch, url, worker, backend=backend)
             assert worker.wait(20) == 0

@@ -28,10 +28,10 @@ from pai import (
 from pai.protocol import StateSnapshot
 from pai.testing import Call, ScriptedModel
 
+from ..processes import command
 from .dying_worker import OPTIONS, agent
 
 pytestmark = pytest.mark.anyio
-ROOT = Path(__file__).parents[2]
 
 
 class Watch:
@@ -46,9 +46,10 @@ class Watch:
 async def killed(url: str, marks: Path, *tools: str) -> None:
     def play() -> None:
         with subprocess.Popen(
-            [sys.executable, "-m", "tests.options.dying_worker", url, str(marks), *tools],
-            cwd=ROOT, stdout=subprocess.PIPE, text=True,
-        ) as worker:  # fmt: skip
+            command("tests.options.dying_worker", url, marks, *tools),
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as worker:
             assert worker.stdout is not None
             line = worker.stdout.readline()
             worker.send_signal(signal.SIGKILL)

@@ -25,10 +25,10 @@ from pai.runtime import _engines, _side_jobs
 from pai.stores import MemoryStore, open_store
 from pai.testing import ScriptedModel
 
+from ..processes import command
 from .dying_observer import agent as marking
 
 pytestmark = pytest.mark.anyio
-ROOT = Path(__file__).parents[2]
 T = ThreadKey("default", "t")
 
 
@@ -87,9 +87,10 @@ async def test_a_worker_is_killed_before_it_has_told(url: str, tmp_path: Path) -
 
     def kill() -> None:
         with subprocess.Popen(
-            [sys.executable, "-m", "tests.runtime.dying_observer", url, str(marks)],
-            cwd=ROOT, stdout=subprocess.PIPE, text=True,
-        ) as worker:  # fmt: skip
+            command("tests.runtime.dying_observer", url, marks),
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as worker:
             assert worker.stdout is not None
             assert worker.stdout.readline() == "ready\n"
             worker.send_signal(signal.SIGKILL)

@@ -55,10 +55,10 @@ from pai.runtime import _engines
 from pai.stores import open_store
 from pai.testing import Call, Fail, ScriptedModel
 
+from ..processes import command
 from .dying_worker import agent as marking
 
 pytestmark = pytest.mark.anyio
-ROOT = Path(__file__).parents[2]
 INTERRUPTED = "The call was interrupted before it finished."
 
 
@@ -101,9 +101,10 @@ async def killed(url: str, marks: Path, script: str) -> None:
 
     def play() -> None:
         with subprocess.Popen(
-            [sys.executable, "-m", "tests.runtime.dying_worker", url, str(marks), script],
-            cwd=ROOT, stdout=subprocess.PIPE, text=True,
-        ) as worker:  # fmt: skip
+            command("tests.runtime.dying_worker", url, marks, script),
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as worker:
             assert worker.stdout is not None
             line = worker.stdout.readline()
             worker.send_signal(signal.SIGKILL)
