@@ -108,6 +108,6 @@ def run_once_sync(
 def _in_event_loop() -> bool:
     try:
         anyio.get_current_task()
-    except (anyio.NoEventLoopError, RuntimeError):
+    except RuntimeError:
         return False
     return True
