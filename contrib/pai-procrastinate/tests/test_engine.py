@@ -50,6 +50,10 @@ def rows(url: str, ask: str) -> list[tuple[Any, ...]]:
         return connection.execute(ask).fetchall()
 
 
+LISTENERS = (
+    "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+    " AND query LIKE 'LISTEN%' AND state = 'idle'"
+)
 JOBS = "SELECT lock, args, status::text FROM procrastinate_jobs ORDER BY id"
 
 
@@ -228,8 +232,9 @@ async def test_an_answer_wakes_the_worker(url: str) -> None:
         create_pai(agents=agents, store=url, engine="procrastinate", work=False) as sender,
         create_pai(agents=agents, store=url, engine=ProcrastinateEngine(poll=3600)),
     ):
-        run = await sender.thread("a", thread_id="t").send("hello")
         with anyio.fail_after(20):
+            await anyio.to_thread.run_sync(listened, url)
+            run = await sender.thread("a", thread_id="t").send("hello")
             assert (await run.result()).status == "suspended"
             await run.resume([Approve("p")])
             assert (await run.result()).text == "Thanks."
@@ -434,6 +439,12 @@ async def test_a_worker_that_is_told_to_end_wakes_another(url: str, tmp_path: Pa
         async with working(url, log, 1, 3600):
             with anyio.fail_after(20):
                 assert (await run.result()).text == "Worked."
+
+
+def listened(url: str) -> None:
+    """Wait until a worker is told of jobs; one that is written before waits for its next look."""
+    while not rows(url, LISTENERS):
+        os.sched_yield()
 
 
 def written(log: Path) -> None:
