@@ -102,12 +102,16 @@ async def delete(core: Core, agent: BoundAgent, key: ThreadKey) -> None:
     Raises:
         ThreadNotFound: There is no such thread.
     """
-    children = await core.children.of_thread(key, agent.key)
+    # Before it, since nobody else knows of them: what is cut short here can be done again.
+    gone: set[ThreadKey] = set()
+    while children := [
+        child for child in await core.children.of_thread(key, agent.key) if child[0] not in gone
+    ]:
+        for child_key, child_agent in children:
+            with contextlib.suppress(ThreadNotFound):
+                await delete(core, core.agents[child_agent], child_key)
+            gone.add(child_key)
     head = await core.delete(key, agent.key)
-    for child_key, child_agent in children:
-        # Theirs went with it: nobody else knows of them.
-        with contextlib.suppress(ThreadNotFound):
-            await delete(core, core.agents[child_agent], child_key)
     if not agent.chains.thread_deleted:
         return
     # It has happened: they are told, even if the caller waits no more.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from pai import (
     RunContext,
     RunPatch,
     StepContext,
+    StoreError,
     StreamPart,
     Subagent,
     SubagentLimits,
@@ -502,6 +504,39 @@ async def test_threads_of_subagents_go_with_their_parents(store: str) -> None:
         assert len((await deep.state()).runs) == 1
         await thread.delete()
         for gone in (thread, child, deep):
+            with pytest.raises(ThreadNotFound):
+                await gone.state()
+
+
+async def test_a_deletion_that_is_cut_short_is_done_again(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-16: nothing of it stays behind where nobody would find it."""
+    async with app_of(parent(Subagent(helper("Done."), "Helps."), hand_on(), "Ok."), store) as app:
+        thread = app.thread("main")
+        await (await thread.send("go")).result()
+        child = await child_of(app, thread)
+        kind: Any = type(app._core.store)
+        real = kind.delete
+
+        def breaking_after(good: int) -> Any:
+            deletions = count()
+
+            async def delete(self: Any, key: ThreadKey, agent: str) -> Any:
+                if next(deletions) < good:
+                    return await real(self, key, agent)
+                raise StoreError("the connection broke")
+
+            return delete
+
+        for good in (0, 1):
+            with monkeypatch.context() as patch:
+                patch.setattr(kind, "delete", breaking_after(good))
+                with pytest.raises(StoreError):
+                    await thread.delete()
+            await thread.state()
+        await thread.delete()
+        for gone in (thread, child):
             with pytest.raises(ThreadNotFound):
                 await gone.state()
 
