@@ -227,6 +227,9 @@ def values_for(tp: object) -> SearchStrategy[JsonValue]:
     origin, args = get_origin(tp), get_args(tp)
     if origin is Annotated:
         return _annotated_values(args[0], args[1:])
+    if origin is Literal or origin in (Union, UnionType):
+        # Equal ones may differ in their order, and typing gives out whichever it made first.
+        args = tuple(sorted(args, key=repr))
     if origin is Literal:
         return st.sampled_from(args)
     if origin in (Union, UnionType):

@@ -74,8 +74,9 @@ def has_all(last: Any, whole: Any, value: Any) -> bool:
     if isinstance(whole, (list, tuple)):
         return len(last) == len(whole) and all(map(has_all, last, whole, value))
     if isinstance(whole, dict):
-        values = last.values(), whole.values(), value.values()
-        return len(last) == len(whole) and all(map(has_all, *values))
+        return last.keys() == whole.keys() and all(
+            has_all(last[key], whole[key], value[key]) for key in whole
+        )
     return bool(last == whole)
 
 
