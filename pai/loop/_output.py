@@ -214,7 +214,7 @@ def _read(episode: Episode, output: Output, assembly: Assembly) -> OutputPart:
     try:
         if faults:
             raise InvalidInput(faults, subject="output")
-        return OutputPart(output.read(text), output.name)
+        return OutputPart(output.read(text), output.name, _is_text(episode))
     except InvalidInput as found:
         told = "; ".join([str(fault) for fault in found.faults[:_MOST_FAULTS]])
         raise error("invalid", f"does not fit: {told}") from found

@@ -156,17 +156,18 @@ class OutputPart:
     """
     The structured output of a run, checked (O-11).
 
-    The text that it was read from stands before it, unless the driver gave it as a value.
-
     Args:
         value: The output as JSON.
         name: Its name among the agent's ``outputs``; ``None`` where a schema was given.
+        in_text: The text that it was read from stands before it, so that a model needs not be told
+            of it again; a driver may have given it as a value.
     """
 
     type: ClassVar[Literal["output"]] = "output"
 
     value: JsonValue
     name: str | None = None
+    in_text: bool = True
 
 
 MessagePart = (

@@ -80,7 +80,7 @@ async def test_the_value_is_the_output(prose: tuple[str, ...]) -> None:
         events = [event async for event in run.events()]
         message = (await thread.state()).messages[-1]
     assert result.output == REPORT
-    part = OutputPart(GOOD, "report")
+    part = OutputPart(GOOD, "report", in_text=False)
     assert message.parts == (*map(TextPart, prose), part)
     assert [event.output for event in events if isinstance(event, StepFinished)] == [part]
     assert model.requests[0].output is not None

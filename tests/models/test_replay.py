@@ -8,7 +8,8 @@ import attrs
 import pytest
 
 from pai.models import OpenAIChat, OpenAIResponses
-from pai.protocol import Message, ReasoningPart, TextPart, ToolCallPart
+from pai.protocol import Message, OutputPart, ReasoningPart, TextPart, ToolCallPart
+from pai.schema import JsonObject
 
 from .chat_cases import CALLED, CHAT, STOP, call, chunk, text
 from .edge_server import EdgeServer, stream
@@ -235,3 +236,20 @@ async def test_call_ids_are_new_in_the_history(cls, edge: EdgeServer) -> None:
     ids = [cast("ToolCallPart", answer.parts[0]).call_id for answer in (first, second)]
     assert ids[0] == "call_1"
     assert ids[1] != ids[0]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("prose", [(), ("Here:",)])
+async def test_an_output_is_told_once(prose: tuple[str, ...], edge: EdgeServer) -> None:
+    """O-11: one that was read from the text stands in it; one that was given as a value does not."""
+    value: JsonObject = {"title": "T"}
+    written = assistant(*prose, '{"title":"T"}', OutputPart(value))
+    given = assistant(*prose, OutputPart(value, in_text=False))
+    for answer in (written, given):
+        chat = OpenAIChat(edge.play(stream(*CHAT["text"].events)), base_url=edge.url)
+        await listen(chat, request(chat, user("a"), answer))
+        said = [each["content"] for each in edge.requests[-1].json["messages"][1:]]
+        assert "".join(said) == "".join([*prose, '{"title":"T"}'])
+        told = (await again(edge, user("a"), answer))[1:]
+        texts = [part["text"] for each in told for part in each["content"]]
+        assert texts == [*prose, '{"title":"T"}']

@@ -8,7 +8,15 @@ import binascii
 from pai.models._openai.encode import data_url, dump, joined
 from pai.models._openai.endpoint import PROVIDER
 from pai.models._openai.outputs import arguments_of, outcome_of
-from pai.protocol import FilePart, Message, ReasoningPart, SystemMessage, TextPart, ToolCallPart
+from pai.protocol import (
+    FilePart,
+    Message,
+    OutputPart,
+    ReasoningPart,
+    SystemMessage,
+    TextPart,
+    ToolCallPart,
+)
 from pai.schema import JsonObject, JsonValue
 
 __all__ = ("encode_message", "encode_system")
@@ -100,6 +108,10 @@ class _Assistant:
                     self._calls.append(part)
             elif isinstance(part, ReasoningPart) and self._reasoning:
                 self._think(part)
+            elif isinstance(part, OutputPart) and not part.in_text:
+                # It is the last part, behind all calls.
+                self._flush()
+                self._text.append(dump(part.value).decode())
         self._flush()
         return joined(self._out)
 

@@ -10,6 +10,7 @@ from pai.protocol import (
     FilePart,
     Message,
     MessagePart,
+    OutputPart,
     ReasoningPart,
     SystemMessage,
     TextPart,
@@ -101,6 +102,8 @@ class _Assistant:
                     self._call(part)
             elif isinstance(part, ReasoningPart):
                 self._think(part)
+            elif isinstance(part, OutputPart) and not part.in_text:
+                self._say(TextPart(dump(part.value).decode()))
         self._end_text()
         return joined([*self._out, *self._outputs])
 

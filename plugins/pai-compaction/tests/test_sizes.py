@@ -20,6 +20,7 @@ from pai import (
     FilePart,
     Message,
     ModelRequest,
+    OutputPart,
     SystemMessage,
     TextPart,
     ToolCallPart,
@@ -72,6 +73,14 @@ def test_a_picture_in_a_message_or_an_output_is_not_measured_by_its_bytes():
     assert sizer.of(message(call, role="assistant")).full < 2_000
     # A text is.
     assert sizer.of(message(FilePart("text/plain", data=data))).full > 50_000
+
+
+def test_an_output_is_measured_where_no_text_says_it():
+    sizer = Sizer(estimate, Clearing())
+    read, given = (OutputPart("word " * 100, in_text=in_text) for in_text in (True, False))
+    nothing = sizer.of(message(role="assistant")).full
+    assert sizer.of(message(read, role="assistant")).full == nothing
+    assert sizer.of(message(given, role="assistant")).full >= nothing + estimate("word " * 100)
 
 
 def test_what_stands_around_the_messages_is_counted():

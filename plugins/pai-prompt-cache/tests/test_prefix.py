@@ -17,6 +17,7 @@ from pai import (
     DataPart,
     Message,
     ModelRequest,
+    OutputPart,
     ProviderTool,
     ReasoningPart,
     SystemMessage,
@@ -170,6 +171,10 @@ def test_what_a_model_is_not_told_does_not_count() -> None:
     assert of_message(message("hi", DataPart("x", 1), *plain.parts[1:], role="assistant")) == told
     labelled = ReasoningPart("why", "a label")
     assert of_message(message("hi", labelled, call, role="assistant")) == told
+    # An output is told by its text, unless it came as a value.
+    read, given = (OutputPart(1, in_text=in_text) for in_text in (True, False))
+    assert of_message(message("hi", *plain.parts[1:], read, role="assistant")) == told
+    assert of_message(message("hi", *plain.parts[1:], given, role="assistant")) != told
 
 
 @given(

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
-from pai import FilePart, Message, ModelRequest, ReasoningPart, TextPart, ToolCallPart
+from pai import FilePart, Message, ModelRequest, OutputPart, ReasoningPart, TextPart, ToolCallPart
 from pai.protocol import ToolSpec
 from pai_compaction._clearing import Clearing
 from pai_compaction._tokenizer import Count
@@ -100,6 +100,8 @@ class Sizer:
                 full += self._count(part.text)
             elif isinstance(part, FilePart):
                 full += self._file(part.media_type, part.data)
+            elif isinstance(part, OutputPart) and not part.in_text:
+                full += self._json(part.value)
             elif isinstance(part, ToolCallPart):
                 full += _PER_CALL + self._json(part.input)
                 is_open = is_open or part.outcome is None

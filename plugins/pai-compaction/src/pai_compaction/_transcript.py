@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pai import FilePart, Message, TextPart, ToolCallPart
+from pai import FilePart, Message, OutputPart, TextPart, ToolCallPart
 
 __all__ = ("clipped", "transcript")
 
@@ -46,6 +46,8 @@ def _lines(message: Message) -> list[str]:
             lines.append(f"{who} gave a file: {part.filename or part.media_type}")
         elif isinstance(part, ToolCallPart):
             lines.append(_call(part))
+        elif isinstance(part, OutputPart) and not part.in_text:
+            lines.append(f"{who}: {clipped(_plain(part.value), _TEXT)}")
     return lines
 
 

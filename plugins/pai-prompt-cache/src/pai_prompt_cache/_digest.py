@@ -27,7 +27,7 @@ def of_message(message: Message) -> bytes:
     """
     The digest of what a model is told of a message: its role and its parts.
 
-    Data parts and outputs are the application's own; the label of a reasoning may be written later.
+    Data parts are the application's own, and outputs are told by their text; the label of a reasoning may be written later.
     """
     made = blake2b(message.role.encode(), digest_size=_SIZE)
     for part in message.parts:
@@ -36,7 +36,7 @@ def of_message(message: Message) -> bytes:
             text = part.text.encode("utf-8", "surrogatepass")  # type: ignore[union-attr]  # see above
             made.update(b"\0text %d\0" % len(text))
             made.update(text)
-        elif kind not in (DataPart, OutputPart):
+        elif kind is not DataPart and not (isinstance(part, OutputPart) and part.in_text):
             fields = attrs.asdict(part, recurse=False)
             if kind is ReasoningPart:
                 del fields["summary"]
