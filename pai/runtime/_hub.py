@@ -16,8 +16,11 @@ __all__ = ("Hub", "Watcher")
 KEEP = 2048
 """Batches kept for watchers; one that is further behind reads the store (R-27)."""
 
-POLL = 0.25
-"""Seconds between looks into the store while no worker of this process writes the thread."""
+POLL = (0.1, 0.25)
+"""
+Seconds between looks into the store while no worker of this process writes the thread: after news,
+which more may follow, and where nothing came.
+"""
 
 
 class Hub:
@@ -37,8 +40,8 @@ class Hub:
     """
 
     __slots__ = (
-        "__weakref__", "_changed", "_early", "_key", "_log", "_next", "_reading", "_store",
-        "agent", "born", "ended", "writers",
+        "__weakref__", "_changed", "_early", "_key", "_log", "_next", "_pause", "_reading",
+        "_store", "agent", "born", "ended", "writers",
     )  # fmt: skip
 
     def __init__(self, store: Store, key: ThreadKey) -> None:
@@ -49,6 +52,7 @@ class Hub:
         self._next: int | None = None
         self._changed: anyio.Event | None = None
         self._reading = False
+        self._pause = POLL[0]
         self.writers = 0
         self.born: datetime | None = None
         self.agent: str | None = None
@@ -179,7 +183,7 @@ class Hub:
             if self.writers or not self._store.durable:
                 await changed.wait()
                 return
-            with anyio.move_on_after(POLL):
+            with anyio.move_on_after(self._pause):
                 await changed.wait()
                 return
         elif self._reading:
@@ -190,7 +194,9 @@ class Hub:
         self._reading = True
         try:
             start = after if self._next is None else self._next - 1
-            for batch in await self.stored(start):
+            news = await self.stored(start)
+            self._pause = POLL[0] if news else POLL[1]
+            for batch in news:
                 self.publish(batch)
         finally:
             self._reading = False
