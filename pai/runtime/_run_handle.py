@@ -10,11 +10,14 @@ import attrs
 from pai.definition import ClientTool, Output, RunOptions, StoredMetadata
 from pai.errors import Fault, StoreError, ThreadNotFound, UnknownOptionError
 from pai.protocol import (
+    UNEDITED,
+    Approve,
     Event,
     MessageView,
     RunFinished,
     RunSuspended,
     ThreadChange,
+    ToolCallPart,
     message_view,
 )
 from pai.runtime._answers import GivenAnswer, decisions
@@ -214,10 +217,23 @@ class RunHandle:
         if record is None:
             raise ThreadNotFound(self.thread_id)
         rows = await core.store.calls(key, self.id)
+        if any(isinstance(answer, Approve) and answer.input is not UNEDITED for answer in answers):
+            # A tool of ours says nothing about a provider's that has its name.
+            theirs = await self._of_provider()
+            rows = [row for row in rows if row.call_id not in theirs]
         found = decisions(accepting.agent, rows, answers, accepting.actor)
         changes = accepting.changes(options, client_data, client_tools, metadata)
         request: JsonObject | None = {**record.request, **changes} if changes else None
         self._resumed = await accepting.decide(self.id, found, request) or self._resumed
+
+    async def _of_provider(self) -> set[str]:
+        """The ids of the run's calls that the provider runs."""
+        return {
+            part.call_id
+            for message in await self._core.store.run_messages(self._key, self.id)
+            for part in message.parts
+            if isinstance(part, ToolCallPart) and part.provider_executed
+        }
 
     async def update_metadata(
         self,

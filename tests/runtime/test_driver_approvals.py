@@ -89,7 +89,12 @@ async def test_the_run_waits_and_the_driver_gets_the_decision(
 
 
 @pytest.mark.parametrize(
-    ("answer", "outcome"), [(Approve("a1"), "completed"), (Deny("a1"), "denied")]
+    ("answer", "outcome"),
+    [
+        (Approve("a1"), "completed"),
+        (Approve("a1", input={"q": "no number, as ours wants"}), "completed"),
+        (Deny("a1"), "denied"),
+    ],
 )
 async def test_only_the_answer_decides(answer: Any, outcome: str, store: str) -> None:
     """No tool of ours runs for it, though it has the name, and no hook makes a denied call good."""
