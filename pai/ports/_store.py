@@ -277,9 +277,17 @@ class Store(Protocol):
             InvalidInput: A change of metadata does not fit what is stored.
         """
 
-    async def delete(self, key: ThreadKey, agent: str) -> ThreadRecord | None:
+    async def delete(
+        self, key: ThreadKey, agent: str, children: Sequence[tuple[ThreadKey, str]] = ()
+    ) -> ThreadRecord | None:
         """
         Delete a thread and every row of it, plugins' records included (R-16, R-42).
+
+        Args:
+            key: The thread.
+            agent: The agent that it must be of.
+            children: Threads of its subagents and their agents, which go with it in one
+                transaction; those that are gone already are passed over.
 
         Returns:
             The head that it had; ``None`` if *agent* has no such thread.

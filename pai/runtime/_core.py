@@ -6,7 +6,7 @@ import inspect
 import logging
 import math
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -439,28 +439,28 @@ class Core:
         hub = self.hub(key)
         hub.publish(await self.store.update(key, agent, change))
 
-    async def delete(self, key: ThreadKey, agent: str) -> ThreadRecord:
+    async def delete(
+        self, key: ThreadKey, agent: str, children: Sequence[ThreadRecord]
+    ) -> ThreadRecord:
         """
-        Delete a thread, stop what is worked on here of it, and tell its watchers.
-
-        Returns:
-            The head that it had.
+        Delete a thread, stop what is worked on here of it, and tell its watchers: its head.
 
         Raises:
             ThreadNotFound: The agent has no such thread.
         """
         self.must_be_open()
-        hub = self.hub(key)
-        head = await self.store.delete(key, agent)
+        pairs = [(child.key, child.agent) for child in children]
+        head = await self.store.delete(key, agent, pairs)
         if head is None:
             raise ThreadNotFound(key.thread_id)
-        for (at, _), job in list(self._jobs.items()):
-            if at == key and job.claimed.thread.created_at == head.created_at:
-                self._stop(job, "deleted")
-        if hub.bind(head.created_at, head.agent):
-            hub.end()
-            if self._hubs.get(key) is hub:
-                del self._hubs[key]
+        for gone in (head, *children):
+            for (at, _), job in list(self._jobs.items()):
+                if at == gone.key and job.claimed.thread.created_at == gone.created_at:
+                    self._stop(job, "deleted")
+            hub = self.hub(gone.key)
+            if hub.bind(gone.created_at, gone.agent):
+                hub.end()
+                self._hubs.pop(gone.key, None)
         return head
 
     def must_be_open(self) -> None:

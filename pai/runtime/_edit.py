@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 from collections.abc import Mapping
 from functools import partial
@@ -12,7 +11,7 @@ import anyio
 
 from pai.contexts import AsideItem, ThreadRef
 from pai.definition import MetadataPatch, MetadataSchemas, StoredMetadata
-from pai.errors import Fault, InvalidInput, LeaseLost, PluginError, ThreadNotFound
+from pai.errors import Fault, InvalidInput, LeaseLost, PluginError
 from pai.lifecycle import broken_hook, error_of
 from pai.loop import BoundAgent, asked_aside
 from pai.protocol import Merge, ThreadChange, ThreadKey, ThreadRecord
@@ -102,24 +101,29 @@ async def delete(core: Core, agent: BoundAgent, key: ThreadKey) -> None:
     Raises:
         ThreadNotFound: There is no such thread.
     """
-    # Before it, since nobody else knows of them: what is cut short here can be done again.
-    gone: set[ThreadKey] = set()
-    while children := [
-        child for child in await core.children.of_thread(key, agent.key) if child[0] not in gone
-    ]:
-        for child_key, child_agent in children:
-            with contextlib.suppress(ThreadNotFound):
-                await delete(core, core.agents[child_agent], child_key)
-            gone.add(child_key)
-    head = await core.delete(key, agent.key)
-    if not agent.chains.thread_deleted:
-        return
+    children = await _children(core, key, agent.key)
+    head = await core.delete(key, agent.key, children)
     # It has happened: they are told, even if the caller waits no more.
-    with anyio.move_on_after(_TELLING, shield=True) as scope:
-        await _tell(core, agent, head)
-    if scope.cancel_called:
-        late = TimeoutError(f"observers of thread_deleted took more than {_TELLING:g} s")
-        core.report(late, {"thread_id": key.thread_id})
+    for gone in (*children, head):
+        of_agent = core.agents[gone.agent]
+        if not of_agent.chains.thread_deleted:
+            continue
+        with anyio.move_on_after(_TELLING, shield=True) as scope:
+            await _tell(core, of_agent, gone)
+        if scope.cancel_called:
+            late = TimeoutError(f"observers of thread_deleted took more than {_TELLING:g} s")
+            core.report(late, {"thread_id": gone.key.thread_id})
+
+
+async def _children(core: Core, key: ThreadKey, agent: str) -> list[ThreadRecord]:
+    """The threads of subagents, and of theirs, that go with a thread: nobody else knows of them."""
+    found: list[ThreadRecord] = []
+    for child, of_agent in await core.children.of_thread(key, agent):
+        found += await _children(core, child, of_agent)
+        head = await core.store.head(child)
+        if head is not None:
+            found.append(head)
+    return found
 
 
 async def _tell(core: Core, agent: BoundAgent, head: ThreadRecord) -> None:

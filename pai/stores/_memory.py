@@ -331,7 +331,9 @@ class MemoryStore(JobMethods):
             here.head.title, here.head.title_source = plain(change.title), change.title_source
         return here.log(change.run_id or "", change_events(change, bags))
 
-    async def delete(self, key: ThreadKey, agent: str) -> ThreadRecord | None:
+    async def delete(
+        self, key: ThreadKey, agent: str, children: Sequence[tuple[ThreadKey, str]] = ()
+    ) -> ThreadRecord | None:
         here = self._threads.get(key)
         if here is None or here.head.agent != agent:
             return None
@@ -339,6 +341,8 @@ class MemoryStore(JobMethods):
         self._busy.pop(key, None)
         for scope in [s for s in self._records if (s.partition, s.thread_id) == key]:
             del self._records[scope]
+        for child, of_agent in children:
+            await self.delete(child, of_agent)
         return here.head
 
     async def head(self, key: ThreadKey) -> ThreadRecord | None:

@@ -222,6 +222,9 @@ async def check_delete(make: Make) -> None:
         found = [await store.get_record(scope, "k") for scope in scopes]
         expect(found == [None, "1", "1"], "its records are gone, and no others")
         expect(await other.traces() == before, "other threads stay as they are")
+        children = [(other.key, other.agent), (World(store).key, agent)]
+        none = await store.delete(world.key, agent, children)
+        expect(none is None and await other.traces() == before, "nor go without their parent")
         page, _ = await store.threads(world.key.partition, agent, 10, None)
         expect([item.key for item in page] == [other.key], "it is in no list")
 
@@ -233,7 +236,11 @@ async def check_made_again(make: Make) -> None:
         run = world.run("r")
         old = (await world.send("old", run=run, lease=60.0)).claimed
         expect(old is not None, "a free thread's run is claimed")
-        await store.delete(world.key, world.agent)
+        child = World(store)
+        await child.begin("child")
+        children = [(child.key, child.agent), (World(store).key, child.agent)]
+        await store.delete(world.key, world.agent, children)
+        expect(await child.traces() is None, "threads of its subagents go with it")
         world.born = EARLY + timedelta(seconds=1)
         new = (await world.send("new", run=world.run("r"), lease=60.0)).claimed
         if old is None or new is None:

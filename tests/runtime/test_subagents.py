@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +41,7 @@ from pai import (
     tool,
 )
 from pai.protocol import Event, ThreadKey, ToolProgress, fold
+from pai.stores._sql import bags
 from pai.testing import Call, Fail, Hang, ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -508,37 +508,49 @@ async def test_threads_of_subagents_go_with_their_parents(store: str) -> None:
                 await gone.state()
 
 
-async def test_a_deletion_that_is_cut_short_is_done_again(
-    store: str, monkeypatch: pytest.MonkeyPatch
+async def test_a_deletion_that_is_cut_short_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-16: nothing of it stays behind where nobody would find it."""
-    async with app_of(parent(Subagent(helper("Done."), "Helps."), hand_on(), "Ok."), store) as app:
+    """R-16: no thread of a subagent stays behind where nobody would find it."""
+    agent = parent(Subagent(helper("Done."), "Helps."), hand_on(), "Ok.")
+    async with app_of(agent, f"sqlite:///{tmp_path / 'pai.db'}") as app:
         thread = app.thread("main")
         await (await thread.send("go")).result()
         child = await child_of(app, thread)
-        kind: Any = type(app._core.store)
-        real = kind.delete
+        real: Any = bags.delete
 
-        def breaking_after(good: int) -> Any:
-            deletions = count()
-
-            async def delete(self: Any, key: ThreadKey, agent: str) -> Any:
-                if next(deletions) < good:
-                    return await real(self, key, agent)
+        def breaks(c: Any, q: Any, key: ThreadKey, *args: Any) -> Any:
+            if key.thread_id != thread.id:
                 raise StoreError("the connection broke")
+            return real(c, q, key, *args)
 
-            return delete
-
-        for good in (0, 1):
-            with monkeypatch.context() as patch:
-                patch.setattr(kind, "delete", breaking_after(good))
-                with pytest.raises(StoreError):
-                    await thread.delete()
-            await thread.state()
+        with monkeypatch.context() as patch:
+            patch.setattr(bags, "delete", breaks)
+            with pytest.raises(StoreError):
+                await thread.delete()
+        for there in (thread, child):
+            assert len((await there.state()).runs) == 1
         await thread.delete()
         for gone in (thread, child):
             with pytest.raises(ThreadNotFound):
                 await gone.state()
+
+
+async def test_a_thread_is_deleted_while_its_subagent_works(store: str) -> None:
+    """R-16: that is no failure of the tool, and the model is asked no more."""
+    errors: list[BaseException] = []
+    agent = parent(Subagent(helper(Hang()), "Helps."), hand_on(), "Ok.")
+    async with app_of(agent, store, on_runtime_error=errors.append) as app:
+        thread = app.thread("main")
+        run = await thread.send("go")
+        async for event in run.events():
+            if isinstance(event, ToolProgress):
+                break
+        await thread.delete()
+        await app._core.settled()
+    assert errors == []
+    model: Any = agent.model
+    assert len(model.requests) == 1
 
 
 def test_faults_of_subagents_are_told_at_once() -> None:

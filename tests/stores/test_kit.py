@@ -196,9 +196,9 @@ class Forgetful(MemoryStore):
 class Clinging(MemoryStore):
     """Keeps records of a thread that is deleted."""
 
-    async def delete(self, key, agent):
+    async def delete(self, key, agent, children=()):
         kept = dict(self._records)
-        head = await super().delete(key, agent)
+        head = await super().delete(key, agent, children)
         self._records = kept
         return head
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pai.errors import ThreadNotFound
@@ -120,13 +121,21 @@ def update(
     return last, log
 
 
-def delete(c: Connection, q: Queries, key: ThreadKey, agent: str) -> ThreadRecord | None:
+def delete(
+    c: Connection,
+    q: Queries,
+    key: ThreadKey,
+    agent: str,
+    children: Sequence[tuple[ThreadKey, str]] = (),
+) -> ThreadRecord | None:
     scope = {"scope": key.partition, "thread": key.thread_id}
     row = q.delete(c, **scope, of_agent=agent).fetchone()
     if row is None:
         return None
     # Records have no foreign key, since some are of no thread.
     q.forget_records(c, **scope)
+    for child, of_agent in children:
+        delete(c, q, child, of_agent)
     return head_from_row(key, row)
 
 

@@ -327,8 +327,10 @@ class SqlStore:
         last, log = await self.tx(bags.update, self._q, key, agent, change)
         return _batch(last, change.run_id or "", log)
 
-    async def delete(self, key: ThreadKey, agent: str) -> ThreadRecord | None:
-        return await self.tx(bags.delete, self._q, key, agent)
+    async def delete(
+        self, key: ThreadKey, agent: str, children: Sequence[tuple[ThreadKey, str]] = ()
+    ) -> ThreadRecord | None:
+        return await self.tx(bags.delete, self._q, key, agent, children)
 
     async def head(self, key: ThreadKey) -> ThreadRecord | None:
         return await self.read(bags.head, self._q, key)
