@@ -536,6 +536,11 @@ async def test_a_deletion_that_is_cut_short_changes_nothing(
                 await gone.state()
 
 
+async def to_its_end(events: AsyncIterator[Event]) -> None:
+    async for _ in events:
+        pass
+
+
 async def test_a_thread_is_deleted_while_its_subagent_works(store: str) -> None:
     """R-16: that is no failure of the tool, and the model is asked no more."""
     errors: list[BaseException] = []
@@ -545,8 +550,14 @@ async def test_a_thread_is_deleted_while_its_subagent_works(store: str) -> None:
         run = await thread.send("go")
         async for event in run.events():
             if isinstance(event, ToolProgress):
+                told: Any = event.value
                 break
+        child = app.thread("main/helper", thread_id=told["runId"]).events()
+        await anext(child)
         await thread.delete()
+        # Who watches it is told.
+        with anyio.fail_after(10), pytest.raises(ThreadNotFound):
+            await to_its_end(child)
         await app._core.settled()
     assert errors == []
     model: Any = agent.model
