@@ -212,7 +212,7 @@ class Assembly:
             item.closed = True
             item.tool = part.tool
             item.part = _call_part(part)
-            if not part.provider_executed or part.approval is not None:
+            if not part.run_by_provider:
                 self.calls.append(part)
         elif isinstance(part, StepFinish):
             self.finish = part
@@ -315,7 +315,7 @@ class Assembly:
 
 def _call_part(call: ToolCall) -> ToolCallPart:
     outcome: Literal["completed", "failed"] | None = None
-    if call.provider_executed and call.approval is None:
+    if call.run_by_provider:
         outcome = "failed" if call.error is not None else "completed"
     return ToolCallPart(
         call.call_id,

@@ -9,6 +9,7 @@ from typing import Any
 import anyio.to_thread
 import attrs
 
+from pai.contexts import ToolResultContext
 from pai.definition import AgentToolConfig, Signal, ToolContext, ToolDefinition
 from pai.errors import FatalToolError, PluginError, ToolError, ToolRetry
 from pai.lifecycle import is_stray
@@ -54,9 +55,13 @@ async def run_calls(episode: Episode, planned: list[PlannedCall]) -> None:
 
 
 async def _one_call(episode: Episode, planned: PlannedCall, fatal: list[BaseException]) -> None:
-    call, chains = planned.call, episode.agent.chains
-    # A provider's tool may have the name of one of ours.
-    config = None if call.provider_executed else episode.tools.get(call.tool)
+    call = planned.call
+    if call.provider_executed:
+        # Of a tool of ours that has its name, nothing holds for it.
+        result = Result(planned.outcome or "failed", None, planned.error)
+        await _end_call(episode, planned, *decided(episode, planned.context, result))
+        return
+    config = episode.tools.get(call.tool)
     schema = None if config is None else config.tool.output
     if planned.tool is not None and config is not None:
         host = CallHost(episode, planned.tool, call.call_id, planned.answers)
@@ -64,16 +69,21 @@ async def _one_call(episode: Episode, planned: PlannedCall, fatal: list[BaseExce
         if host.held:
             await _commit_wait(episode, planned, host)
             return
-    elif planned.outcome in ("skipped", "completed") and not call.provider_executed:
+    elif planned.outcome in ("skipped", "completed"):
         result = checked_output(episode, call, schema, planned.output, planned.outcome)
     else:
         result = Result(planned.outcome or "failed", None, planned.error)
-    if call.provider_executed:
-        shown, result = decided(episode, planned.context, result)
-    else:
-        shown, result = await judged(episode, planned.context, schema, result)
+    shown, result = await judged(episode, planned.context, schema, result)
     if config is not None and config.on_output is not None and result.error is None:
         await observed(config.on_output, shown)
+    await _end_call(episode, planned, shown, result)
+
+
+async def _end_call(
+    episode: Episode, planned: PlannedCall, shown: ToolResultContext[Any], result: Result
+) -> None:
+    """Write how a call ended, and tell of it."""
+    call = planned.call
     event: Event
     if result.error is None:
         event = CallOutput(call.call_id, result.output, result.outcome)
@@ -81,8 +91,8 @@ async def _one_call(episode: Episode, planned: PlannedCall, fatal: list[BaseExce
         event = CallError(call.call_id, result.error, result.outcome)
     await _commit(episode, planned, event, result)
     tool_ended(episode, call.tool, call.call_id, result.outcome, result.output)
-    if chains.tool_settled:
-        await observe(episode, chains.tool_settled, shown)
+    if chain := episode.agent.chains.tool_settled:
+        await observe(episode, chain, shown)
 
 
 async def _commit(episode: Episode, planned: PlannedCall, event: Event, result: Result) -> None:

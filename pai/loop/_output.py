@@ -90,10 +90,7 @@ def output_is_due(episode: Episode) -> Output | None:
 
 
 def _calls(message: Message) -> bool:
-    return any(
-        type(part) is ToolCallPart and (not part.provider_executed or part.approval is not None)
-        for part in message.parts
-    )
+    return any(type(part) is ToolCallPart and not part.run_by_provider for part in message.parts)
 
 
 def closing_request(episode: Episode, request: ModelRequest, output: Output) -> ModelRequest:

@@ -188,7 +188,7 @@ class StepFold:
             entry.part = attrs.evolve(entry.part, input=event.input)
             return
         outcome: CallOutcome | None = None
-        if event.provider_executed and event.approval is None:
+        if event.run_by_provider:
             outcome = "failed" if event.error is not None else "completed"
         entry.chunks.clear()
         entry.part = ToolCallPart(

@@ -101,6 +101,11 @@ class ToolCallPart:
     provider_data: JsonObject | None = None
     approval: JsonObject | None = None
 
+    @property
+    def run_by_provider(self) -> bool:
+        """The provider ran it without asking: nothing was to be done, or decided."""
+        return self.provider_executed and self.approval is None
+
 
 @attrs.frozen
 class FilePart:

@@ -173,6 +173,11 @@ class ToolCall(EventBase):
     provider_data: JsonObject | None = attrs.field(default=None, metadata=_inside)
     approval: JsonObject | None = None
 
+    @property
+    def run_by_provider(self) -> bool:
+        """The provider has run it: nothing is left to do, or to decide."""
+        return self.provider_executed and self.approval is None
+
 
 @attrs.define
 class Source(EventBase):

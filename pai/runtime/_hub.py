@@ -16,11 +16,11 @@ __all__ = ("Hub", "Watcher")
 KEEP = 2048
 """Batches kept for watchers; one that is further behind reads the store (R-27)."""
 
-POLL = (0.1, 0.25)
-"""
-Seconds between looks into the store while no worker of this process writes the thread: after news,
-which more may follow, and where nothing came.
-"""
+POLL = 0.25
+"""Seconds between looks into the store while no worker of this process writes the thread."""
+
+POLL_AFTER_NEWS = 0.1
+"""The same, where the last look found something: more may follow."""
 
 
 class Hub:
@@ -52,7 +52,7 @@ class Hub:
         self._next: int | None = None
         self._changed: anyio.Event | None = None
         self._reading = False
-        self._pause = POLL[0]
+        self._pause = POLL
         self.writers = 0
         self.born: datetime | None = None
         self.agent: str | None = None
@@ -195,7 +195,7 @@ class Hub:
         try:
             start = after if self._next is None else self._next - 1
             news = await self.stored(start)
-            self._pause = POLL[0] if news else POLL[1]
+            self._pause = POLL_AFTER_NEWS if news else POLL
             for batch in news:
                 self.publish(batch)
         finally:

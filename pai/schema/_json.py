@@ -239,7 +239,7 @@ _DECODE = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant
 
 def _encoder() -> Callable[[object], str]:
     """
-    Compact JSON text of a value.
+    What makes compact JSON text of a value.
 
     ``JSONEncoder.encode`` makes its C part anew at each call, which costs as much as a short value.
     """

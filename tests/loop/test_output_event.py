@@ -25,11 +25,9 @@ from pai import (
     define_agent,
     hookimpl,
     run_once,
-    tool,
 )
 from pai.protocol import StepFinished
 from pai.testing import (
-    Call,
     Finish,
     Hang,
     Output,
@@ -38,23 +36,11 @@ from pai.testing import (
     check_model_driver,
 )
 
+from .test_output import ADD, Report, add
+
 pytestmark = pytest.mark.anyio
 
 
-@attrs.frozen
-class Report:
-    title: str
-    score: int | None = None
-    tags: list[str] = attrs.field(factory=list)
-
-
-@tool
-def add(ctx, a: int, b: int) -> int:
-    """Add."""
-    return a + b
-
-
-ADD = Call("add", {"a": 1, "b": 2})
 GOOD: Any = {"title": "T", "score": None, "tags": ["x"]}
 REPORT = Report("T", None, ["x"])
 LIKE_JSON = '{"title": "prose"}'

@@ -27,7 +27,8 @@ def of_message(message: Message) -> bytes:
     """
     The digest of what a model is told of a message: its role and its parts.
 
-    Data parts are the application's own, and outputs are told by their text; the label of a reasoning may be written later.
+    Data parts are the application's own, and outputs are told by their text, where they were read
+    from one; the label of a reasoning may be written later.
     """
     made = blake2b(message.role.encode(), digest_size=_SIZE)
     for part in message.parts:
