@@ -4,7 +4,6 @@ from pai.loop._afterwards import reopened, tell_again
 from pai.loop._agent import BoundAgent
 from pai.loop._aside import asked_aside
 from pai.loop._child_port import Child, ChildEnd, Children, NoChildren
-from pai.loop._children import child_id
 from pai.loop._episode import Episode, Report
 from pai.loop._history import repaired
 from pai.loop._journal import Journal
@@ -25,7 +24,6 @@ __all__ = (
     "Report",
     "asked_aside",
     "build_context",
-    "child_id",
     "last_step",
     "limits",
     "make_label",

@@ -72,11 +72,11 @@ class Children(Protocol):
 
     async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> None:
         """
-        Cancel the subagents that a run waits for, which nobody works on.
+        Cancel the run of a subagent, if there is one.
 
         Args:
-            key: The thread of their parent.
-            run_id: Their parent.
+            key: Its thread.
+            run_id: It.
             reason: Why.
         """
 

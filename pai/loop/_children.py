@@ -23,30 +23,18 @@ from pai.protocol import (
     ToolCallPart,
     ToolProgress,
     ToolSuspended,
+    child_id,
     event_to_json,
+    prefix_of,
 )
 from pai.schema import JsonObject
 
 __all__ = (
-    "child_id",
     "ref_of",
     "run_child",
     "settled_rows",
     "waiting_rows",
 )
-
-
-def child_id(thread_id: str, run_id: str, call_id: str, place: int) -> str:
-    """The id of the run, and of the thread, of the n-th subagent that a call runs."""
-    from hashlib import blake2b
-
-    told = "\0".join([thread_id, run_id, call_id, str(place)])
-    return f"sub-{blake2b(told.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
-
-
-def prefix_of(call_id: str, place: int) -> str:
-    """What the ids of a child's pending calls begin with, where they surface."""
-    return f"{call_id}~{place}~"
 
 
 async def run_child(
@@ -130,21 +118,12 @@ async def _run(
     child = await episode.children.start(
         episode.journal.key, run, episode.agent.key, name, own, task, ref
     )
-    try:
-        await child.answer(_answers(episode, prefix_of(call_id, place)))
-        with anyio.move_on_after(subagent.limits.timeout) as scope:
-            end = await child.ended(lambda event: _tell(episode, call_id, own, event))
-        if scope.cancelled_caught:
-            await child.cancel("timeout")
-            raise ToolError(
-                f"The subagent {name!r} took longer than {subagent.limits.timeout:g} s."
-            )
-    except anyio.get_cancelled_exc_class():
-        if episode.signal.is_set():
-            # The run is cancelled, not handed to another worker: so are its children.
-            with anyio.CancelScope(shield=True):
-                await child.cancel(episode.signal.reason or "cancelled")
-        raise
+    await child.answer(_answers(episode, prefix_of(call_id, place)))
+    with anyio.move_on_after(subagent.limits.timeout) as scope:
+        end = await child.ended(lambda event: _tell(episode, call_id, own, event))
+    if scope.cancelled_caught:
+        await child.cancel("timeout")
+        raise ToolError(f"The subagent {name!r} took longer than {subagent.limits.timeout:g} s.")
     return end
 
 

@@ -69,6 +69,7 @@ async def _one_call(episode: Episode, planned: PlannedCall, fatal: list[BaseExce
         if host.held:
             await _commit_wait(episode, planned, host)
             return
+        await host.leave()
     elif planned.outcome in ("skipped", "completed"):
         result = checked_output(episode, call, schema, planned.output, planned.outcome)
     else:

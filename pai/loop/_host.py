@@ -13,7 +13,7 @@ from pai.loop._children import run_child
 from pai.loop._episode import Episode
 from pai.loop._metadata import patch_metadata
 from pai.loop._wait import CallSuspended, Wait
-from pai.protocol import Message, PendingCall
+from pai.protocol import GIVEN_UP, Message, PendingCall, ThreadKey, child_id
 from pai.schema import JsonValue, check_json
 
 __all__ = ("CallHost", "HookHost")
@@ -82,7 +82,8 @@ class CallHost:
     """
 
     __slots__ = (
-        "_answers", "_asked", "_call_id", "_episode", "_ran", "_tool", "children", "waits",
+        "_answers", "_asked", "_call_id", "_episode", "_ran", "_tool", "_under_way", "children",
+        "waits",
     )  # fmt: skip
 
     def __init__(
@@ -98,6 +99,8 @@ class CallHost:
         self._answers = answers
         self._asked = 0
         self._ran = 0
+        # Places of subagents that nobody has seen end.
+        self._under_way: set[int] = set()
         self.waits: Wait | None = None
         self.children: list[tuple[str, int, Sequence[PendingCall]]] = []
 
@@ -109,7 +112,9 @@ class CallHost:
     async def run_agent(self, name: str, given: object) -> JsonValue:
         """What the subagent has made; where it waits, the body ends."""
         place, self._ran = self._ran, self._ran + 1
+        self._under_way.add(place)
         end = await run_child(self._episode, name, given, self._call_id, place)
+        self._under_way.discard(place)
         if end.status == "suspended":
             self.children.append((name, place, end.pending))
             raise CallSuspended
@@ -119,6 +124,14 @@ class CallHost:
             words = f": {end.reason}" if end.status == "blocked" and end.reason else ""
             raise ToolError(f"The subagent {name!r} ended as {end.status}{words}.")
         return end.value
+
+    async def leave(self) -> None:
+        """Cancel the subagents that the body has ended without: nobody waits for them."""
+        key, run_id = self._episode.journal.key, self._episode.claimed.run.id
+        for place in self._under_way:
+            own = child_id(key.thread_id, run_id, self._call_id, place)
+            child = ThreadKey(key.partition, own)
+            await self._episode.children.cancel(child, own, GIVEN_UP)
 
     def write_data(self, name: str, value: object, id: str | None, transient: bool) -> None:
         write_data(self._episode, name, value, id, transient)

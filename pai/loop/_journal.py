@@ -13,7 +13,17 @@ from pai.errors import InvalidInput, LeaseLost
 from pai.loop._log import last_step, used_before
 from pai.loop._store_log import written
 from pai.ports import RecordScope, RunHold, Store
-from pai.protocol import Batch, Commit, Committed, Event, JobRecord, ThreadKey, Usage
+from pai.protocol import (
+    Batch,
+    Commit,
+    Committed,
+    Event,
+    JobRecord,
+    Leaves,
+    Stopped,
+    ThreadKey,
+    Usage,
+)
 from pai.schema import JsonValue
 
 __all__ = ("Journal",)
@@ -42,11 +52,13 @@ class Journal:
         spawn: Starts a task beside the run.
         begin: Works on side jobs that were written.
         job_lease: Seconds that this process has for a side job it writes.
+        leaves: The side jobs that runs leave which end with this one.
+        stopped: Is told of those runs.
     """
 
     __slots__ = (
-        "_begin", "_done", "_ended", "_failed", "_interval", "_jobs", "_last", "_pending",
-        "_publish", "_sleeping", "_spawn", "_store", "_unlabelled", "_writing", "fence",
+        "_begin", "_done", "_ended", "_failed", "_interval", "_jobs", "_last", "_leaves", "_pending",
+        "_publish", "_sleeping", "_spawn", "_stopped", "_store", "_unlabelled", "_writing", "fence",
         "job_lease", "key", "more", "run_id",
     )  # fmt: skip
 
@@ -60,6 +72,8 @@ class Journal:
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
         begin: Callable[[ThreadKey, JobRecord], None] | None = None,
         job_lease: float = 0.0,
+        leaves: Leaves | None = None,
+        stopped: Callable[[Sequence[Stopped]], None] | None = None,
     ) -> None:
         self._store: Final = store
         self.key: Final = key
@@ -69,6 +83,8 @@ class Journal:
         self._spawn: Final = spawn
         self._begin: Final = begin
         self.job_lease: Final = job_lease
+        self._leaves: Final = leaves
+        self._stopped: Final = stopped
         self._jobs: list[JobRecord] = []
         self._unlabelled: str | None = None
         self.more = False
@@ -219,7 +235,9 @@ class Journal:
             change.unlabelled = unlabelled
             self._jobs, self._unlabelled = [], None
         try:
-            committed = await self._store.commit(self.key, self.run_id, self.fence, change)
+            committed = await self._store.commit(
+                self.key, self.run_id, self.fence, change, self._leaves
+            )
         except InvalidInput:
             # Nothing of it was written, and what was put before goes with the next.
             self._pending = [*pending, *self._pending]
@@ -230,6 +248,8 @@ class Journal:
             self.more = committed.more
             self.close()
         self._publish(committed.batch)
+        if committed.stopped and self._stopped is not None:
+            self._stopped(committed.stopped)
         if committed.jobs:
             # Observers of the end are told by this worker itself.
             self.begin([job for job in committed.jobs if job.kind != "settled"])

@@ -126,7 +126,6 @@ async def settle(episode: Episode, end: RunEnd) -> RunEnd:
         ]
         change.message = draft.take()
     settled = []
-    held = any(record.status == "held" for record in episode.open_calls.values())
     for record in episode.open_calls.values():
         settled.append(
             attrs.evolve(record, status="settled", outcome="interrupted", error=INTERRUPTED)
@@ -138,10 +137,6 @@ async def settle(episode: Episode, end: RunEnd) -> RunEnd:
     change.calls = tuple(settled)
     change.events.append(finished_event(episode, end))
     await episode.commit(change)
-    if held:
-        # Subagents that waited for answers, which nobody works on.
-        key, run_id = episode.journal.key, episode.claimed.run.id
-        await episode.children.cancel(key, run_id, end.reason or end.status)
     chain = episode.agent.chains.tool_settled
     if chain and hasattr(episode, "context"):  # a run that is given up has none
         for part in interrupted:

@@ -104,8 +104,6 @@ async def settle_cut_off(episode: Episode, *, all_of_them: bool = False) -> None
         change.calls = (*change.calls, *given_up)
         episode.questions.update({row.call_id: row for row in given_up})
     await episode.commit(change)
-    if any(record.status == "held" for record in cut_off):
-        await episode.children.cancel(episode.journal.key, episode.claimed.run.id, "given up")
     for record in cut_off:
         del episode.open_calls[record.call_id]
         draft.settle(record.call_id, Result("interrupted", None, INTERRUPTED))

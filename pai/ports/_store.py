@@ -20,11 +20,13 @@ if TYPE_CHECKING:
         Event,
         JobRecord,
         Latest,
+        Leaves,
         Message,
         NewLabel,
         NewTitle,
         RunRecord,
         RunSource,
+        Stopped,
         ThreadChange,
         ThreadKey,
         ThreadRecord,
@@ -67,6 +69,9 @@ class Store(Protocol):
     * Events of a thread are numbered from 1 without a gap, in the order they were committed, until
       they are made compact.
     * The partition is part of every key: a thread of another one does not exist (R-7).
+    * A call that settles as anything but completed takes the runs of its subagents with it, and
+      they theirs: those that no worker holds end in the same transaction, the others are to be
+      cancelled by theirs (O-20). Their ids are :func:`pai.protocol.child_id`.
     * Metadata is changed by :data:`~pai.protocol.Merge`, within the transaction: of writers at the
       same time, none loses what another wrote (A-META-5).
     * A thread that was deleted and one that is made later under its key share nothing: whoever
@@ -104,7 +109,7 @@ class Store(Protocol):
         when_pending: Literal["reject", "supersede"] = "reject",
         claim: tuple[str, float] | None = None,
         started: list[Event] | None = None,
-        leaves: Callable[[str], Sequence[JobRecord]] | None = None,
+        leaves: Leaves | None = None,
     ) -> Accepted:
         """
         Put a run in its thread's queue, with the message that came with it.
@@ -122,7 +127,7 @@ class Store(Protocol):
                 settles its pending calls as denied and ends it as cancelled.
             claim: Owner and lease in seconds: claim it in the same transaction if the thread is free.
             started: The events of that claim.
-            leaves: The side jobs that a superseded run leaves, by its id.
+            leaves: The side jobs that a superseded run leaves, and each that it stops.
 
         Raises:
             ThreadNotFound: The thread belongs to another agent (A-RUN-5).
@@ -236,11 +241,20 @@ class Store(Protocol):
             LeaseLost: The run is not ours any more.
         """
 
-    async def commit(self, key: ThreadKey, run_id: str, fence: int, change: Commit) -> Committed:
+    async def commit(
+        self, key: ThreadKey, run_id: str, fence: int, change: Commit, leaves: Leaves | None = None
+    ) -> Committed:
         """
         Write a step, the start or the end of calls, or the end of the run: one transaction.
 
         A run that suspends is queued at once if one of its calls was answered meanwhile.
+
+        Args:
+            key: The thread.
+            run_id: The run.
+            fence: The fence of its lease.
+            change: What is written.
+            leaves: The side jobs that each run leaves which is stopped with it.
 
         Raises:
             LeaseLost: The run is not ours any more.
@@ -248,8 +262,8 @@ class Store(Protocol):
         """
 
     async def cancel(
-        self, key: ThreadKey, run_id: str, reason: str, jobs: Sequence[JobRecord] = ()
-    ) -> Batch | None:
+        self, key: ThreadKey, run_id: str, reason: str, leaves: Leaves | None = None
+    ) -> Sequence[Stopped]:
         """
         Ask that a run be cancelled (R-8).
 
@@ -259,10 +273,10 @@ class Store(Protocol):
             key: The thread.
             run_id: The run.
             reason: Why.
-            jobs: The side jobs that it leaves, if it is cancelled at once.
+            leaves: The side jobs that it leaves, if it is cancelled at once.
 
         Returns:
-            The events, if it was; ``None`` if its worker has to do it, or it had ended.
+            The run, and then the runs of its subagents; empty if it had ended.
         """
 
     async def update(self, key: ThreadKey, agent: str, change: ThreadChange) -> Batch:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Provide,
     )
     from pai.protocol._batch import Batch
+    from pai.protocol._children import GIVEN_UP, child_id, prefix_of
     from pai.protocol._compact import compact
     from pai.protocol._events import (
         CallError,
@@ -73,10 +74,12 @@ if TYPE_CHECKING:
         Commit,
         Committed,
         Latest,
+        Leaves,
         Merge,
         RunEnd,
         RunRecord,
         RunSource,
+        Stopped,
         Suspension,
         ThreadChange,
         ThreadKey,
@@ -133,6 +136,7 @@ if TYPE_CHECKING:
     from pai.protocol._usage import Usage
 
 __all__ = (
+    "GIVEN_UP",
     "INTERRUPTED",
     "UNEDITED",
     "Accepted",
@@ -163,6 +167,7 @@ __all__ = (
     "JobKind",
     "JobRecord",
     "Latest",
+    "Leaves",
     "Merge",
     "Message",
     "MessageMetadata",
@@ -206,6 +211,7 @@ __all__ = (
     "StepFinished",
     "StepReset",
     "StepStarted",
+    "Stopped",
     "StreamPart",
     "Suspension",
     "SystemMessage",
@@ -235,6 +241,7 @@ __all__ = (
     "Transport",
     "Usage",
     "WrapTransport",
+    "child_id",
     "compact",
     "encode_events",
     "event_from_json",
@@ -247,6 +254,7 @@ __all__ = (
     "part_to_json",
     "parts_from_text",
     "parts_to_text",
+    "prefix_of",
     "settled_job",
 )
 
@@ -262,6 +270,7 @@ _FILES = {
         "Provide",
     ),
     "pai.protocol._batch": ("Batch",),
+    "pai.protocol._children": ("GIVEN_UP", "child_id", "prefix_of"),
     "pai.protocol._compact": ("compact",),
     "pai.protocol._events": (
         "CallError",
@@ -326,10 +335,12 @@ _FILES = {
         "Commit",
         "Committed",
         "Latest",
+        "Leaves",
         "Merge",
         "RunEnd",
         "RunRecord",
         "RunSource",
+        "Stopped",
         "Suspension",
         "ThreadChange",
         "ThreadKey",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
@@ -27,10 +27,12 @@ __all__ = (
     "Commit",
     "Committed",
     "Latest",
+    "Leaves",
     "Merge",
     "RunEnd",
     "RunRecord",
     "RunSource",
+    "Stopped",
     "Suspension",
     "ThreadChange",
     "ThreadKey",
@@ -178,6 +180,32 @@ class CallRecord:
             self.call_id, self.kind, self.tool or None, self.input, self.payload,
             self.expires_at, run_id, self.digest,
         )  # fmt: skip
+
+
+Leaves = Callable[[RunRecord], Sequence[JobRecord]]
+"""
+The side jobs that a run leaves which ends without a worker. It is asked within the transaction that
+ends the run: it is quick, and touches nothing else.
+"""
+
+
+class Stopped(NamedTuple):
+    """
+    A run that was cancelled, or that another one's end stopped: a subagent's (O-20).
+
+    Args:
+        key: Its thread.
+        run_id: It.
+        reason: Why.
+        batch: The events of its end; ``None`` if a worker holds it, which has to end it.
+        jobs: The side jobs that it left.
+    """
+
+    key: ThreadKey
+    run_id: str
+    reason: str
+    batch: Batch | None = None
+    jobs: Sequence[JobRecord] = ()
 
 
 @attrs.frozen(eq=False)
@@ -328,7 +356,7 @@ class Accepted:
         claimed: It is ours already, as the thread was free and a claim was asked for.
         known: The same request was accepted before.
         active: The run that it waits behind, if there is one.
-        superseded: The events of a suspended run's end that made place for it.
+        stopped: A suspended run that made place for it, and then the runs of its subagents.
         born: When the thread was made; ``None`` where the run was known.
     """
 
@@ -337,7 +365,7 @@ class Accepted:
     claimed: Claimed | None
     known: bool = False
     active: str | None = None
-    superseded: Batch | None = None
+    stopped: Sequence[Stopped] = ()
     born: datetime | None = None
 
 
@@ -367,6 +395,7 @@ class Committed:
         cancel: Somebody asked to cancel the run, and why.
         jobs: Those of its side jobs that were written.
         changed: What became of metadata; ``None`` where the commit changed none.
+        stopped: Runs of subagents of calls that it has settled as not completed.
     """
 
     batch: Batch
@@ -374,6 +403,7 @@ class Committed:
     cancel: str | None = None
     jobs: tuple[JobRecord, ...] = ()
     changed: Changed | None = None
+    stopped: Sequence[Stopped] = ()
 
 
 @attrs.frozen(eq=False)

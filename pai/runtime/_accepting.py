@@ -378,7 +378,7 @@ class Accepting:
             when_pending=asked.when_pending,
             claim=core.claim_now(key),
             started=core.started(key),
-            leaves=lambda left: core.side.left(agent.key, left, core.works),
+            leaves=core.side.left,
         )
 
 

@@ -11,8 +11,8 @@ import attrs
 from pai.definition import AgentDefinition
 from pai.errors import AnswerConflict, DefinitionError, Fault
 from pai.lifecycle import Lifecycle, compose_lifecycle
-from pai.loop import ChildEnd, child_id
-from pai.protocol import Decision, Event, OutputPart, RunFinished, RunRecord, ThreadKey
+from pai.loop import ChildEnd
+from pai.protocol import Decision, Event, OutputPart, RunFinished, RunRecord, ThreadKey, child_id
 from pai.runtime._accepting import Accepting, Asked
 from pai.runtime._limits import Limits
 from pai.runtime._run_handle import RunHandle
@@ -121,21 +121,7 @@ class CoreChildren:
         return _Child(accepting, handle)
 
     async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> None:
-        """Cancel the subagents that a run waits for, which nobody works on."""
-        record = await self._core.store.run(key, run_id)
-        if record is None:
-            return
-        agent = self._core.agents.get(record.agent)
-        if agent is None or not agent.definition.subagents:
-            return
-        seen = set()
-        for row in await self._core.store.calls(key, run_id):
-            if row.surfaced:
-                call_id, place, _ = row.call_id.split("~", 2)
-                seen.add((call_id, int(place)))
-        for call_id, number in seen:
-            own = child_id(key.thread_id, run_id, call_id, number)
-            await self._core.cancel(ThreadKey(key.partition, own), own, reason)
+        await self._core.cancel(key, run_id, reason)
 
     async def of_thread(self, key: ThreadKey, agent: str) -> list[tuple[ThreadKey, str]]:
         bound = self._core.agents.get(agent)

@@ -6,7 +6,7 @@ import inspect
 import logging
 import math
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -27,6 +27,7 @@ from pai.protocol import (
     Event,
     JobRecord,
     RunStarted,
+    Stopped,
     ThreadChange,
     ThreadKey,
     ThreadRecord,
@@ -114,6 +115,7 @@ class Core:
             store,
             agents,
             lease=lease,
+            works=lambda: self.works,
             report=self.report,
             publish=self.publish,
             spawn=self.spawn,
@@ -141,7 +143,7 @@ class Core:
             if self._retention.used and self.works:
                 self.keep("retention", self._retention.watch)
             if self.side.used:
-                self.keep("side jobs", lambda: self.side.watch(lambda: self.works))
+                self.keep("side jobs", self.side.watch)
 
     def stop(self) -> None:
         """Stop all runs: one that can be gone on with is left to others, else it is cancelled."""
@@ -263,11 +265,7 @@ class Core:
 
     def begin(self, key: ThreadKey, hub: Hub, accepted: Accepted) -> None:
         """Tell watchers of an accepted run, and see that it is worked on."""
-        if (superseded := accepted.superseded) is not None:
-            hub.publish(superseded)
-            self.spawn(lambda: self.children.cancel(key, superseded.run_id, "superseded"))
-            agent = accepted.run.agent
-            self.side.begin_left(key, self.side.left(agent, superseded.run_id, self.works))
+        self.stopped(accepted.stopped)
         if accepted.batch is not None:
             hub.publish(accepted.batch)
         if accepted.claimed is not None:
@@ -345,7 +343,7 @@ class Core:
             return False
         journal = Journal(
             self.store, key, run.id, claimed.fence, hub.publish, self.spawn, self._begin_job,
-            self.side.lease,
+            self.side.lease, self.side.left, self.stopped,
         )  # fmt: skip
         episode = Episode(
             self.agents[run.agent],
@@ -410,22 +408,29 @@ class Core:
 
     async def cancel(self, key: ThreadKey, run_id: str, reason: str) -> None:
         """Cancel a run: here at once, elsewhere when its worker next looks."""
+        self._ask(key, run_id, reason)
+        # Written as well where it is worked on here: a process that dies now has promised it.
+        runs = await self.store.cancel(key, run_id, reason, self.side.left)
+        self.stopped(runs)
+        if runs and runs[0].batch is not None and not self.engine.transactional:
+            self.engine.wake(key)  # those that waited behind it may begin
+
+    def _ask(self, key: ThreadKey, run_id: str, reason: str) -> None:
         job = self._jobs.get((key, run_id))
         if job is not None:
             self._stop(job, reason)
-            return
-        if key in self._draining:
+        elif key in self._draining:
             # It may be claimed for here and not have begun: then it is told when it does.
             self._wishes[key, run_id] = reason
-        hub = self.hub(key)
-        jobs = await self.side.left_by(key, run_id, self.works)
-        batch = await self.store.cancel(key, run_id, reason, jobs)
-        if batch is not None:
-            hub.publish(batch)
-            self.side.begin_left(key, jobs)
-            if not self.engine.transactional:
-                self.engine.wake(key)  # those that waited behind it may begin
-            await self.children.cancel(key, run_id, reason)
+
+    def stopped(self, runs: Iterable[Stopped]) -> None:
+        """Tell of runs that were cancelled or stopped; those that are worked on here are, now."""
+        for run in runs:
+            if run.batch is None:
+                self._ask(run.key, run.run_id, run.reason)
+            else:
+                self.publish(run.key, run.batch)
+                self.side.begin_left(run.key, run.jobs)
 
     async def update(self, key: ThreadKey, agent: str, change: ThreadChange) -> None:
         """

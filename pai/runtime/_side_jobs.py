@@ -23,7 +23,7 @@ from pai.loop import (
 )
 from pai.models import resolve_model
 from pai.ports import Store
-from pai.protocol import Batch, JobRecord, NewLabel, NewTitle, ThreadKey, settled_job
+from pai.protocol import Batch, JobRecord, NewLabel, NewTitle, RunRecord, ThreadKey, settled_job
 
 __all__ = ("SideJobs",)
 
@@ -68,6 +68,7 @@ class SideJobs:
         store: Where they lie.
         agents: The agents by key.
         lease: Seconds that this process may be silent before others take a job.
+        works: Whether it works at all; else another process takes what it leaves at once.
         report: Takes errors whole.
         publish: Hands a committed batch to the watchers.
         spawn: Starts a task that lives as long as the runtime.
@@ -80,6 +81,7 @@ class SideJobs:
         agents: Mapping[str, BoundAgent],
         *,
         lease: float,
+        works: Callable[[], bool],
         report: Report,
         publish: Callable[[ThreadKey, Batch], None],
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
@@ -88,6 +90,7 @@ class SideJobs:
         self._store: Final = store
         self._agents: Final = agents
         self.lease: Final = min(lease, _LONGEST_LEASE)
+        self._works: Final = works
         self._report: Final = report
         self._publish: Final = publish
         self._spawn: Final = spawn
@@ -100,28 +103,16 @@ class SideJobs:
         )
         """Whether any agent leaves side jobs: only then others' are looked for."""
 
-    def left(self, agent: str, run_id: str, works: bool) -> tuple[JobRecord, ...]:
+    def left(self, run: RunRecord) -> tuple[JobRecord, ...]:
         """
         What a run leaves that ends without a worker: its observers are told all the same (R-33a).
 
-        Args:
-            agent: The key of its agent.
-            run_id: The run.
-            works: Whether this process works on it; else another one takes it at once.
+        One that never began leaves nothing.
         """
-        bound = self._agents.get(agent)
-        if bound is None or not bound.chains.run_settled:
+        bound = self._agents.get(run.agent)
+        if run.started_at is None or bound is None or not bound.chains.run_settled:
             return ()
-        return (settled_job(run_id, self.lease if works else 0.0),)
-
-    async def left_by(self, key: ThreadKey, run_id: str, works: bool) -> tuple[JobRecord, ...]:
-        """The same for a run that may be cancelled now; one that never began leaves nothing."""
-        if not self.used:
-            return ()
-        run = await self._store.run(key, run_id)
-        if run is None or run.started_at is None:
-            return ()
-        return self.left(run.agent, run_id, works)
+        return (settled_job(run.id, self.lease if self._works() else 0.0),)
 
     def begin_left(self, key: ThreadKey, jobs: Iterable[JobRecord]) -> None:
         """Work on what :meth:`left` gave, as far as it is left to this process."""
@@ -142,11 +133,11 @@ class SideJobs:
             work = self._here[key, job.id] = _Work(job)
             self._spawn(lambda: self._work(key, work, episode))
 
-    async def watch(self, works: Callable[[], bool]) -> None:
-        """Take the jobs that others left, for good; nothing while *works* says so."""
+    async def watch(self) -> None:
+        """Take the jobs that others left, for good; nothing while this process does not work."""
         while True:
             await anyio.sleep(POLL)
-            if works():
+            if self._works():
                 await self.look()
 
     async def look(self) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from itertools import count
 from typing import Literal
 
 import attrs
@@ -19,10 +20,12 @@ from pai.errors import (
 )
 from pai.ports import RecordScope, RunHold
 from pai.protocol import (
+    GIVEN_UP,
     INTERRUPTED,
     Accepted,
     Answered,
     Batch,
+    CallOutcome,
     CallRecord,
     Claimed,
     Commit,
@@ -31,14 +34,18 @@ from pai.protocol import (
     Event,
     JobRecord,
     Latest,
+    Leaves,
     Message,
+    RunEnd,
     RunRecord,
     RunSource,
+    Stopped,
     Suspension,
     ThreadChange,
     ThreadKey,
     ThreadRecord,
     ThreadSnapshot,
+    child_id,
 )
 from pai.schema import JsonObject
 from pai.stores._bags import change_events, put_in
@@ -49,6 +56,7 @@ from pai.stores._rules import (
     cancelled_end,
     digest_conflict,
     lease_lost,
+    leaves_subagents,
     message_taken,
     no_message,
     not_shown,
@@ -106,7 +114,7 @@ class MemoryStore(JobMethods):
         when_pending: Literal["reject", "supersede"] = "reject",
         claim: tuple[str, float] | None = None,
         started: list[Event] | None = None,
-        leaves: Callable[[str], Sequence[JobRecord]] | None = None,
+        leaves: Leaves | None = None,
     ) -> Accepted:
         key = thread.key
         here = self._threads.get(key)
@@ -132,12 +140,10 @@ class MemoryStore(JobMethods):
         if run.after is not None and not here.shows(run.after):
             raise not_shown(run.after)
         # From here on nothing can fail.
-        superseded: Batch | None = None
+        stopped: list[Stopped] = []
         if waits and here.active is not None:
             end = cancelled_end("superseded", here.active.usage)
-            if leaves is not None:
-                here.jobs.write(leaves(here.active.id), None, self._clock())
-            superseded = here.end_idle(here.active, end, "denied", SUPERSEDED)
+            self._end_idle(here, here.active, end, "denied", SUPERSEDED, leaves, stopped)
         free = here.active is None and not here.queue
         own = here.runs[run.id] = copied_run(run)
         turn = len(here.runs)
@@ -152,12 +158,12 @@ class MemoryStore(JobMethods):
         if free and claim is not None:
             claimed = here.take(now, claim[1], started or [])
             born = here.head.created_at
-            return Accepted(claimed.run, batch, claimed, superseded=superseded, born=born)
+            return Accepted(claimed.run, batch, claimed, stopped=stopped, born=born)
         if here.active is None:
-            here.ready = now if free or superseded is not None else here.ready
+            here.ready = now if free or stopped else here.ready
         active = None if here.active is None else here.active.id
         return Accepted(
-            copied_run(own), batch, None, active=active, superseded=superseded,
+            copied_run(own), batch, None, active=active, stopped=stopped,
             born=here.head.created_at,
         )  # fmt: skip
 
@@ -233,7 +239,9 @@ class MemoryStore(JobMethods):
             here.jobs.write(jobs, unlabelled, self._clock())
         return here.log(run_id, events)
 
-    async def commit(self, key: ThreadKey, run_id: str, fence: int, change: Commit) -> Committed:
+    async def commit(
+        self, key: ThreadKey, run_id: str, fence: int, change: Commit, leaves: Leaves | None = None
+    ) -> Committed:
         here, run = self._held(key, run_id, fence)
         message = change.message
         calls = here.calls.get(run_id)
@@ -261,6 +269,12 @@ class MemoryStore(JobMethods):
                 calls[call.call_id] = call
                 here.merge(run_id, call)
                 here.expect(call, now)
+        stopped: list[Stopped] = []
+        left = [call.call_id for call in change.calls if leaves_subagents(call)]
+        if left:
+            end = change.end
+            why = GIVEN_UP if end is None else end.reason or end.status
+            self._stop_subagents(key, run_id, left, why, leaves, stopped)
         here.keep(run, bags)
         if change.patch is not None:
             run.patch = change.patch
@@ -270,18 +284,18 @@ class MemoryStore(JobMethods):
         batch = here.log(run_id, change.events)
         if change.suspend is not None:
             done = self._suspended(here, run, change.suspend, batch)
-            return attrs.evolve(done, jobs=jobs, changed=changed)
+            return attrs.evolve(done, jobs=jobs, changed=changed, stopped=stopped)
         if change.end is None:
-            return Committed(batch, False, run.cancel, jobs, changed)
+            return Committed(batch, False, run.cancel, jobs, changed, stopped)
         here.settle(run, change.end)
         here.active = None
         here.deadlines.clear()
         if here.queue:
             here.ready = self._clock()
-            return Committed(batch, True, run.cancel, jobs, changed)
+            return Committed(batch, True, run.cancel, jobs, changed, stopped)
         here.ready = None
         del self._busy[key]
-        return Committed(batch, False, run.cancel, jobs, changed)
+        return Committed(batch, False, run.cancel, jobs, changed, stopped)
 
     def _suspended(
         self, here: MemoryThread, run: RunRecord, how: Suspension, batch: Batch
@@ -294,28 +308,71 @@ class MemoryStore(JobMethods):
         return Committed(batch, queued is not None, run.cancel)
 
     async def cancel(
-        self, key: ThreadKey, run_id: str, reason: str, jobs: Sequence[JobRecord] = ()
-    ) -> Batch | None:
-        here = self._busy.get(key)
+        self, key: ThreadKey, run_id: str, reason: str, leaves: Leaves | None = None
+    ) -> Sequence[Stopped]:
+        stopped: list[Stopped] = []
+        self._stop(key, run_id, reason, leaves, stopped)
+        return stopped
+
+    def _stop(
+        self, key: ThreadKey, run_id: str, reason: str, leaves: Leaves | None, found: list[Stopped]
+    ) -> bool:
+        """Cancel a run; whether there is one of this id."""
+        here = self._threads.get(key)
         run = None if here is None else here.runs.get(run_id)
         if here is None or run is None:
-            return None
-        if run is here.active and run.status == "running":
+            return False
+        if run.status == "running":
             if run.cancel is None:
                 run.cancel = reason
-            return None
-        if run.status not in ("queued", "suspended"):
-            return None
-        run.cancel = reason
-        was_active = run is here.active
+            found.append(Stopped(key, run_id, reason))
+        elif run.status in ("queued", "suspended"):
+            run.cancel = reason
+            was_active = run is here.active
+            end = cancelled_end(reason, run.usage)
+            self._end_idle(here, run, end, "interrupted", INTERRUPTED, leaves, found)
+            if here.active is None and not here.queue:
+                here.ready = None
+                del self._busy[key]
+            elif was_active:
+                here.ready = self._clock()
+        return True
+
+    def _end_idle(
+        self,
+        here: MemoryThread,
+        run: RunRecord,
+        end: RunEnd,
+        outcome: CallOutcome,
+        error: str,
+        leaves: Leaves | None,
+        found: list[Stopped],
+    ) -> None:
+        """End a run that no worker holds, and with it the runs of its subagents."""
+        key = here.head.key
+        jobs = () if leaves is None else leaves(copied_run(run))
         here.jobs.write(jobs, None, self._clock())
-        batch = here.end_idle(run, cancelled_end(reason, run.usage), "interrupted", INTERRUPTED)
-        if here.active is None and not here.queue:
-            here.ready = None
-            del self._busy[key]
-        elif was_active:
-            here.ready = self._clock()
-        return batch
+        batch, calls = here.end_idle(run, end, outcome, error)
+        why = end.reason or end.status
+        found.append(Stopped(key, run.id, why, batch, jobs))
+        left = [call.call_id for call in calls if leaves_subagents(call)]
+        self._stop_subagents(key, run.id, left, why, leaves, found)
+
+    def _stop_subagents(
+        self,
+        key: ThreadKey,
+        run_id: str,
+        calls: Iterable[str],
+        reason: str,
+        leaves: Leaves | None,
+        found: list[Stopped],
+    ) -> None:
+        """Cancel the runs of subagents that calls have started."""
+        for call_id in calls:
+            for place in count():
+                own = child_id(key.thread_id, run_id, call_id, place)
+                if not self._stop(ThreadKey(key.partition, own), own, reason, leaves, found):
+                    break
 
     async def update(self, key: ThreadKey, agent: str, change: ThreadChange) -> Batch:
         here = self._threads.get(key)

@@ -309,8 +309,10 @@ class MemoryThread:
             self.deadlines.pop(call_id, None)
         return self._queue_again(run, now, list(new))
 
-    def end_idle(self, run: RunRecord, end: RunEnd, outcome: CallOutcome, error: str) -> Batch:
-        """End a run that no worker holds, with its open calls."""
+    def end_idle(
+        self, run: RunRecord, end: RunEnd, outcome: CallOutcome, error: str
+    ) -> tuple[Batch, list[CallRecord]]:
+        """End a run that no worker holds, with its open calls: the events, and the calls."""
         records, events = ended_calls(self.open_calls(run.id), outcome, error)
         for record in records:
             self.calls[run.id][record.call_id] = record
@@ -321,7 +323,7 @@ class MemoryThread:
         else:
             del self.queue[run.id]
         self.settle(run, end)
-        return self.log(run.id, [*events, finished_event(end, run.metadata)])
+        return self.log(run.id, [*events, finished_event(end, run.metadata)]), records
 
     def pending(self) -> list[PendingCall]:
         """Calls of the active run that wait for an answer."""

@@ -39,6 +39,7 @@ __all__ = (
     "fence_before",
     "finished_event",
     "lease_lost",
+    "leaves_subagents",
     "merge_call",
     "message_taken",
     "no_message",
@@ -166,6 +167,12 @@ def ended_calls(
         if call.kind != "question":
             events.append(CallError(call.call_id, error, outcome))
     return records, events
+
+
+def leaves_subagents(call: CallRecord) -> bool:
+    """Whether a call has ended so that runs of its subagents may be left."""
+    own = bool(call.message_id) and call.kind != "question"
+    return own and call.status == "settled" and call.outcome not in ("completed", "skipped")
 
 
 def cancelled_end(reason: str, usage: Usage | None = None) -> RunEnd:

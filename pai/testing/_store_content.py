@@ -76,7 +76,7 @@ async def check_partitions(make: Make) -> None:
         expect(await other.log() == [], "its log is empty")
         expect(await other.store.run(other.key, claimed.run.id) is None, "its runs are not there")
         await refuses(LeaseLost, other.append(claimed, "x"), "it cannot be written")
-        expect(await other.store.cancel(other.key, claimed.run.id, "no") is None, "nor cancelled")
+        expect(not await other.store.cancel(other.key, claimed.run.id, "no"), "nor cancelled")
         await other.send("theirs", run=other.run(claimed.run.id))
         expect(await world.texts() == ["mine"], "one id in two partitions is two threads")
         expect(await other.texts() == ["theirs"], "and two runs")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from pai.testing._store_changes import CHANGE_CHECKS
+from pai.testing._store_children import CHILD_CHECKS
 from pai.testing._store_compact import COMPACT_CHECKS
 from pai.testing._store_content import CONTENT_CHECKS
 from pai.testing._store_jobs import JOB_CHECKS
@@ -21,6 +22,7 @@ STORE_CHECKS: tuple[Check, ...] = (
     *CONTENT_CHECKS,
     *QUEUE_CHECKS,
     *PENDING_CHECKS,
+    *CHILD_CHECKS,
     *RECORD_CHECKS,
     *JOB_CHECKS,
     *CHANGE_CHECKS,

@@ -162,8 +162,8 @@ async def check_cancel_suspended(make: Make) -> None:
         claimed = await world.begin()
         await _suspend(world, claimed, _waiting("a"))
         await refuses(CallsPending, world.send("x"), "nothing is sent behind it (R-3a)")
-        batch = await world.store.cancel(world.key, claimed.run.id, "why")
-        expect(batch is not None, "the log is told")
+        (stopped,) = await world.store.cancel(world.key, claimed.run.id, "why")
+        expect(stopped.batch is not None, "the log is told")
         found = await world.snapshot()
         expect((found.runs[0].status, found.runs[0].reason) == ("cancelled", "why"), "it ended")
         expect(found.runs[0].usage == Usage(1, 2), "with what it used")
@@ -191,7 +191,10 @@ async def check_supersede(make: Make) -> None:
             started=[],
         )
         expect(accepted.claimed is not None, "the thread is free")
-        expect(accepted.superseded is not None, "and the log has the other's end")
+        (stopped,) = accepted.stopped
+        expect(
+            stopped.run_id == claimed.run.id and stopped.batch, "and the log has the other's end"
+        )
         found = await world.snapshot()
         expect([run.status for run in found.runs] == ["cancelled", "running"], "both rows say so")
         part = found.messages[1].parts[0]

@@ -207,7 +207,7 @@ async def check_settled_stays(make: Make) -> None:
         before = await world.traces()
         await refuses(LeaseLost, world.append(claimed, "late"), "appending to an ended run")
         await refuses(LeaseLost, world.end(claimed), "ending it twice")
-        expect(await world.store.cancel(world.key, claimed.run.id, "no") is None, "no cancelling")
+        expect(not await world.store.cancel(world.key, claimed.run.id, "no"), "no cancelling")
         expect(await world.traces() == before, "nothing changes it")
 
 
@@ -219,13 +219,13 @@ async def check_cancel_queued(make: Make) -> None:
         run.metadata = Metadata({"hidden": 1}, {"shown": 1})
         await world.send(run=run)
         last = (await world.send()).run.id
-        batch = await world.store.cancel(world.key, run.id, "changed my mind")
-        event = batch.events[0] if batch is not None else None
+        (stopped,) = await world.store.cancel(world.key, run.id, "changed my mind")
+        event = stopped.batch.events[0] if stopped.batch is not None else None
         expect(isinstance(event, RunFinished) and event.status == "cancelled", "its event")
         expect(getattr(event, "metadata", None) == {"shown": 1}, "shows public metadata only")
         kept = await world.store.run(world.key, run.id)
         expect(kept and (kept.status, kept.reason) == ("cancelled", "changed my mind"), "its end")
-        expect(await world.store.cancel(world.key, run.id, "again") is None, "cancelling repeats")
+        expect(not await world.store.cancel(world.key, run.id, "again"), "cancelling repeats")
         expect((await world.end(claimed)).more, "others still wait")
         expect((await world.must_claim()).run.id == last, "the cancelled one is passed over")
         alone = World(world.store)
@@ -240,7 +240,8 @@ async def check_cancel_running(make: Make) -> None:
     async with opened(make) as world:
         claimed = await world.begin(lease=0.0)
         run_id = claimed.run.id
-        expect(await world.store.cancel(world.key, run_id, "first") is None, "it ends later")
+        (asked,) = await world.store.cancel(world.key, run_id, "first")
+        expect((asked.run_id, asked.batch) == (run_id, None), "it ends later")
         await world.store.cancel(world.key, run_id, "second")
         wish = await world.store.renew(world.key, run_id, claimed.fence, 0.0)
         expect(wish == "first", "renewing tells it, and the first reason stays")

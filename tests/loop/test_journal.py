@@ -52,9 +52,11 @@ class SlowStore(MemoryStore):
         self.appended.append([event.type for event in events])
         return await super().append(key, run_id, fence, events, **more)
 
-    async def commit(self, key: Any, run_id: Any, fence: Any, change: Commit) -> Any:
+    async def commit(
+        self, key: Any, run_id: Any, fence: Any, change: Commit, leaves: Any = None
+    ) -> Any:
         await self._at("commit")
-        return await super().commit(key, run_id, fence, change)
+        return await super().commit(key, run_id, fence, change, leaves)
 
 
 class Paced:

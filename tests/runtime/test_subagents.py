@@ -34,6 +34,7 @@ from pai import (
     ThreadNotFound,
     ToolCallPart,
     ToolContext,
+    ToolError,
     compose_lifecycle,
     create_pai,
     define_agent,
@@ -318,6 +319,46 @@ async def test_a_subagent_that_waits_ends_with_its_parent(store: str, how: str) 
         ended = await (await child_thread.run(child_thread.id)).result()
         assert ended.status == "cancelled"
         await agree(thread)
+
+
+@pytest.mark.parametrize("how", ["time limit", "gave up", "failed"])
+async def test_a_subagent_ends_with_the_body_that_waits_no_more(store: str, how: str) -> None:
+    """O-20: whatever becomes of the call, nothing of it works on."""
+    waited = anyio.Event()
+
+    async def run_one(ctx: ToolContext[None]) -> str:
+        if how == "time limit":
+            await ctx.run_agent("helper", SubagentTask("go on for ever"))
+        async with anyio.create_task_group() as group:
+            group.start_soon(ctx.run_agent, "helper", SubagentTask("go on for ever"))
+            await waited.wait()
+            group.cancel_scope.cancel()
+        if how == "failed":
+            raise ToolError("It took too long.")
+        return "without"
+
+    asks = tool(
+        name="asks", description="Ask.", timeout=0.2 if how == "time limit" else None
+    )(run_one)  # fmt: skip
+
+    def noticed(request: Any) -> Any:
+        waited.set()
+        return Hang()
+
+    child = define_agent(name="helper", model=ScriptedModel(noticed))
+    agent = parent(
+        Subagent(child, "Helps."), Call("asks", {}, call_id="1"), "Ok.", tools={"asks": asks}
+    )
+    async with app_of(agent, store) as app:
+        thread = app.thread("main")
+        assert (await (await thread.send("go")).result()).text == "Ok."
+        (call,) = await calls_of(thread)
+        assert call.outcome == ("completed" if how == "gave up" else "failed")
+        child_thread = await child_of(app, thread)
+        ended = await (await child_thread.run(child_thread.id)).result()
+        assert (ended.status, ended.reason) == ("cancelled", "given up")
+        await agree(thread)
+        await agree(child_thread)
 
 
 async def test_limits(store: str) -> None:

@@ -34,6 +34,8 @@ from pai import (
     tool,
 )
 from pai.errors import PaiError
+from pai.protocol import ThreadKey
+from pai.stores import open_store
 from pai.testing import Call, Fail, Hang, ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -211,6 +213,33 @@ async def test_cancelling_keeps_what_there_is(store: str) -> None:
         state = await thread.state()
         assert state.messages[-1].parts == (TextPart("Half of it"),)
         assert state.runs[0].reason == "changed my mind"
+
+
+async def test_a_wish_is_kept_while_the_run_has_not_ended(store: str) -> None:
+    """R-8: a process that dies after ``cancel`` has returned leaves it to the next."""
+    begun, gate = anyio.Event(), anyio.Event()
+
+    @tool
+    async def stubborn(ctx: ToolContext[object]) -> str:
+        """Work on, whatever is wanted."""
+        with anyio.CancelScope(shield=True):
+            begun.set()
+            await gate.wait()
+        return "done"
+
+    agent = define_agent(
+        name="a", model=ScriptedModel([[Call("stubborn")]]), tools={"stubborn": stubborn}
+    )
+    opened = open_store(store)
+    async with create_pai(agents={"main": agent}, store=opened, plugins=()) as app:
+        run = await app.thread("main").send("go")
+        await begun.wait()
+        await run.cancel("enough")
+        record = await opened.run(ThreadKey("", run.thread_id), run.id)
+        assert record is not None
+        assert (record.status, record.cancel) == ("running", "enough")
+        gate.set()
+        assert (await run.result()).reason == "enough"
 
 
 async def test_a_run_is_cancelled_before_it_begins(store: str) -> None:

@@ -38,15 +38,19 @@ from pai.protocol import (
     ThreadUpdated,
     ToolCallPart,
     Usage,
+    child_id,
     event_to_json,
 )
 from pai.stores import MemoryStore, open_store
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+CHILD = child_id("t", "r1", "c1", 0)
+GRANDCHILD = child_id(CHILD, CHILD, "c1", 0)
+SUBAGENTS = [ThreadKey("p", CHILD), ThreadKey("p", GRANDCHILD), ThreadKey("q", CHILD)]
 KEYS = [ThreadKey("p", "t"), ThreadKey("q", "t"), ThreadKey("p", "u")]
 
-keys = st.sampled_from(KEYS)
-runs = st.sampled_from(["r1", "r2", "r3", "r4"])
+keys = st.sampled_from([*KEYS, *KEYS, *SUBAGENTS])
+runs = st.sampled_from(["r1", "r1", "r2", "r3", "r4", CHILD, GRANDCHILD])
 record_scopes = st.builds(
     RecordScope, st.just("p"), st.sampled_from(["one", "two"]), st.sampled_from(["", "t"])
 )
@@ -88,7 +92,7 @@ calls = st.builds(
     st.just("m1"),
     st.just("add"),
     st.sampled_from(["requested", "started", "settled"]),
-    st.sampled_from([None, "completed", "failed"]),
+    st.sampled_from([None, "completed", "failed", "interrupted"]),
     values,
     st.none() | texts,
     values,
@@ -146,7 +150,7 @@ class Alike(RuleBasedStateMachine):
         self.memory: Store = MemoryStore()
         self.sqlite = open_store(f"sqlite:///{self.folder / 'a.db'}")
         self.runner.run(self.sqlite.open())
-        self.fences = dict.fromkeys(KEYS, 0)
+        self.fences = dict.fromkeys([*KEYS, *SUBAGENTS], 0)
         self.touched = KEYS[0]
         self.ghosts: list[tuple[ThreadKey, int]] = []
         self.accepted = 0
@@ -197,6 +201,13 @@ class Alike(RuleBasedStateMachine):
         self.touched = key
         self.accepted += 1
         self.note(key, getattr(self.both(work), "claimed", None))
+
+    @rule(which=st.sampled_from(SUBAGENTS))
+    def subagent(self, which: ThreadKey) -> None:
+        """A run as a call of another one starts it."""
+        self.accept(
+            which, "main", which.thread_id, "task", None, None, "x", reject=False, lease=None
+        )
 
     @rule(key=keys, lease=leases)
     def claim(self, key: ThreadKey, lease: float) -> None:
@@ -295,8 +306,7 @@ class Alike(RuleBasedStateMachine):
     @rule(key=keys, run=runs, reason=texts)
     def cancel(self, key: ThreadKey, run: str, reason: str) -> None:
         async def work(store: Store) -> Any:
-            batch = await store.cancel(key, run, reason)
-            return batch and (batch.first, untimed(batch.events))
+            return await store.cancel(key, run, reason)
 
         self.touched = key
         self.both(work)
@@ -321,7 +331,10 @@ class Alike(RuleBasedStateMachine):
 
     @invariant()
     def same(self) -> None:
-        key = self.touched
+        for key in {self.touched, *SUBAGENTS}:
+            self.compare(key)
+
+    def compare(self, key: ThreadKey) -> None:
 
         async def events(store: Store) -> Any:
             batches = await store.events(key, 0)

@@ -12,7 +12,7 @@ import pytest
 
 from pai.errors import LeaseLost
 from pai.ports import Store
-from pai.protocol import Batch, Metadata, ThreadKey
+from pai.protocol import Metadata, Stopped
 from pai.stores import MemoryStore
 from pai.testing._store_kit import STORE_CHECKS, Check, check_store
 
@@ -71,9 +71,9 @@ class Gapped(MemoryStore):
 class Halfway(MemoryStore):
     """Writes a commit's events before it looks at the rest."""
 
-    async def commit(self, key, run_id, fence, change):
+    async def commit(self, key, run_id, fence, change, leaves=None):
         await self.append(key, run_id, fence, change.events)
-        return await super().commit(key, run_id, fence, attrs.evolve(change, events=[]))
+        return await super().commit(key, run_id, fence, attrs.evolve(change, events=[]), leaves)
 
 
 class Unscoped(MemoryStore):
@@ -111,13 +111,18 @@ class Deaf(MemoryStore):
     async def renew(self, key, run_id, fence, lease):
         await super().renew(key, run_id, fence, lease)
 
-    async def cancel(
-        self, key: ThreadKey, run_id: str, reason: str, jobs: Any = ()
-    ) -> Batch | None:
+    async def cancel(self, key, run_id, reason, leaves=None):
         here = self._threads.get(key)
         if here is not None and here.active is not None and here.active.id == run_id:
-            return None
-        return await super().cancel(key, run_id, reason, jobs)
+            return [Stopped(key, run_id, reason)]
+        return await super().cancel(key, run_id, reason, leaves)
+
+
+class Heartless(MemoryStore):
+    """Leaves the runs of subagents to themselves."""
+
+    def _stop_subagents(self, key, run_id, calls, reason, leaves, found):
+        pass
 
 
 class Grudging(MemoryStore):
@@ -143,8 +148,8 @@ class Agreeable(MemoryStore):
 class Sleepless(MemoryStore):
     """Gives a run that waits to whoever asks."""
 
-    async def commit(self, key, run_id, fence, change):
-        committed = await super().commit(key, run_id, fence, change)
+    async def commit(self, key, run_id, fence, change, leaves=None):
+        committed = await super().commit(key, run_id, fence, change, leaves)
         if change.suspend is not None:
             self._threads[key].ready = 0.0
         return committed
@@ -218,9 +223,9 @@ class Haunted(MemoryStore):
 class Stale(MemoryStore):
     """Shows in the log what a worker believed of metadata."""
 
-    async def commit(self, key, run_id, fence, change):
+    async def commit(self, key, run_id, fence, change, leaves=None):
         events = [copy(event) for event in change.events]
-        committed = await super().commit(key, run_id, fence, change)
+        committed = await super().commit(key, run_id, fence, change, leaves)
         committed.batch.events[:] = events
         return committed
 
@@ -244,6 +249,7 @@ class Mixing(MemoryStore):
         (Greedy, "check_one_claim_wins"),
         (Torn, "check_cancelled_caller"),
         (Deaf, "check_cancel_running"),
+        (Heartless, "check_subagents_end"),
         (Grudging, "check_release"),
         (Agreeable, "check_answers"),
         (Sleepless, "check_suspended"),

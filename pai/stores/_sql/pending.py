@@ -6,8 +6,9 @@ Each locks the thread's head first, as those in writes.py do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from itertools import count
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -19,9 +20,11 @@ from pai.protocol import (
     Decision,
     Event,
     JobRecord,
+    Leaves,
     RunEnd,
     RunRecord,
     ThreadKey,
+    child_id,
 )
 from pai.stores._rules import (
     SUPERSEDED,
@@ -31,11 +34,12 @@ from pai.stores._rules import (
     ended_calls,
     finished_event,
     lease_lost,
+    leaves_subagents,
     not_shown,
     plain,
     ruled,
 )
-from pai.stores._sql.jobs import JobRows, job_rows, write as write_jobs
+from pai.stores._sql.jobs import job_rows, write as write_jobs
 from pai.stores._sql.log import Log, write_log
 from pai.stores._sql.queries import Queries
 from pai.stores._sql.rows import (
@@ -50,6 +54,7 @@ from pai.stores._sql.rows import (
 from pai.stores._sql.statement import Connection
 
 __all__ = (
+    "StoppedRun",
     "answer",
     "calls",
     "cancel",
@@ -58,9 +63,31 @@ __all__ = (
     "queue_if_answered",
     "release",
     "replace_after",
+    "stop_subagents",
     "supersede",
     "suspend",
 )
+
+
+class StoppedRun(NamedTuple):
+    """
+    A run that was cancelled, or stopped with another.
+
+    Args:
+        key: Its thread.
+        run_id: It.
+        reason: Why.
+        last: The number of its last event.
+        log: The events of its end; ``None`` if a worker holds it.
+        jobs: The side jobs that it left.
+    """
+
+    key: ThreadKey
+    run_id: str
+    reason: str
+    last: int = 0
+    log: Log | None = None
+    jobs: Sequence[JobRecord] = ()
 
 
 def _scope(key: ThreadKey) -> Row:
@@ -166,26 +193,61 @@ def cancel(
     key: ThreadKey,
     run_id: str,
     reason: str,
-    jobs: JobRows | None,
+    leaves: Leaves | None,
     now: float,
-) -> tuple[int, Log] | None:
-    """Note the wish, or end a run that nobody holds: its events and the last one's number."""
+) -> list[StoppedRun]:
+    """Note the wish, or end a run that nobody holds, and with it the runs of its subagents."""
+    found: list[StoppedRun] = []
+    _stop(c, q, key, run_id, reason, leaves, now, found)
+    return found
+
+
+def _stop(
+    c: Connection,
+    q: Queries,
+    key: ThreadKey,
+    run_id: str,
+    reason: str,
+    leaves: Leaves | None,
+    now: float,
+    found: list[StoppedRun],
+) -> bool:
+    """Cancel a run; whether there is one of this id."""
     scope = _scope(key)
     why = plain(reason)
     head = q.ask_cancel(c, **scope, run=run_id, why=why).fetchone()
     row = None if head is None else q.run(c, **scope, run=run_id).fetchone()
     if row is None:
-        return None
+        return False
     run = run_from_row(row)
     if run.status == "running":
         q.cancel_active(c, **scope, run=run_id, why=why)
-        return None
-    if run.status not in ("queued", "suspended"):
-        return None
-    end = cancelled_end(reason, run.usage)
-    if jobs is not None:
-        write_jobs(c, q, key, jobs, now)
-    return _end_idle(c, q, key, run, head[0] == run_id, end, "interrupted", INTERRUPTED, now)
+        found.append(StoppedRun(key, run_id, reason))
+    elif run.status in ("queued", "suspended"):
+        end = cancelled_end(reason, run.usage)
+        active = head[0] == run_id
+        _end_idle(c, q, key, run, active, end, "interrupted", INTERRUPTED, leaves, now, found)
+    return True
+
+
+def stop_subagents(
+    c: Connection,
+    q: Queries,
+    key: ThreadKey,
+    run_id: str,
+    calls: Iterable[str],
+    reason: str,
+    leaves: Leaves | None,
+    now: float,
+    found: list[StoppedRun],
+) -> None:
+    """Cancel the runs of subagents that calls have started. Each locks its thread, after ours."""
+    for call_id in calls:
+        for place in count():
+            own = child_id(key.thread_id, run_id, call_id, place)
+            child = ThreadKey(key.partition, own)
+            if not _stop(c, q, child, own, reason, leaves, now, found):
+                break
 
 
 def _end_idle(
@@ -197,13 +259,18 @@ def _end_idle(
     end: RunEnd,
     outcome: CallOutcome,
     error: str,
+    leaves: Leaves | None,
     now: float,
-) -> tuple[int, Log]:
+    found: list[StoppedRun],
+) -> None:
     scope = _scope(key)
+    jobs = () if leaves is None else leaves(run)
+    if (rows := job_rows(jobs, None)) is not None:
+        write_jobs(c, q, key, rows, now)
     open_calls: list[CallRecord] = []
     if active:
-        rows = q.open_calls(c, **scope, run=run.id, now=now).fetchall()
-        open_calls = [call_from_row(row) for row in rows]
+        open_rows = q.open_calls(c, **scope, run=run.id, now=now).fetchall()
+        open_calls = [call_from_row(row) for row in open_rows]
     records, events = ended_calls(open_calls, outcome, error)
     for record in records:
         q.put_call(c, **call_row(key, run.id, record))
@@ -216,7 +283,10 @@ def _end_idle(
     else:
         head = q.leave_queue(c, **scope, moved=moved).fetchone()
     write_log(c, q, key, run.id, head[0], log.size, log.body)
-    return head[0], log
+    why = end.reason or end.status
+    found.append(StoppedRun(key, run.id, why, head[0], log, jobs))
+    left = [record.call_id for record in records if leaves_subagents(record)]
+    stop_subagents(c, q, key, run.id, left, why, leaves, now, found)
 
 
 def check_pending(c: Connection, q: Queries, key: ThreadKey, active: str, now: float) -> None:
@@ -234,24 +304,19 @@ def check_pending(c: Connection, q: Queries, key: ThreadKey, active: str, now: f
 
 
 def supersede(
-    c: Connection,
-    q: Queries,
-    key: ThreadKey,
-    leaves: Callable[[str], Sequence[JobRecord]] | None,
-    now: float,
-) -> tuple[str, int, Log] | None:
-    """End the active run if it is suspended, its calls denied: its id, last number and events."""
+    c: Connection, q: Queries, key: ThreadKey, leaves: Leaves | None, now: float
+) -> list[StoppedRun]:
+    """End the active run if it is suspended, its calls denied, and the runs of its subagents."""
+    found: list[StoppedRun] = []
     scope = _scope(key)
     head = q.idle.lock(c, **scope).fetchone()
     if head is None or head[0] is None:
-        return None
+        return found
     run = run_from_row(q.run(c, **scope, run=head[0]).fetchone())
-    if run.status != "suspended":
-        return None
-    end = cancelled_end("superseded", run.usage)
-    if leaves is not None and (jobs := job_rows(leaves(run.id), None)) is not None:
-        write_jobs(c, q, key, jobs, now)
-    return run.id, *_end_idle(c, q, key, run, True, end, "denied", SUPERSEDED, now)
+    if run.status == "suspended":
+        end = cancelled_end("superseded", run.usage)
+        _end_idle(c, q, key, run, True, end, "denied", SUPERSEDED, leaves, now, found)
+    return found
 
 
 def place_of(c: Connection, q: Queries, key: ThreadKey, message_id: str) -> tuple[int, int]:

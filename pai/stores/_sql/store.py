@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -11,6 +11,7 @@ import attrs
 
 from pai.ports import RecordScope, RunHold
 from pai.protocol import (
+    GIVEN_UP,
     Accepted,
     Answered,
     Batch,
@@ -22,12 +23,14 @@ from pai.protocol import (
     Event,
     JobRecord,
     Latest,
+    Leaves,
     Message,
     NewLabel,
     NewTitle,
     ReasoningSummary,
     RunRecord,
     RunSource,
+    Stopped,
     ThreadChange,
     ThreadKey,
     ThreadRecord,
@@ -35,7 +38,7 @@ from pai.protocol import (
     ThreadUpdated,
 )
 from pai.schema import JsonObject
-from pai.stores._rules import plain, stamp
+from pai.stores._rules import leaves_subagents, plain, stamp
 from pai.stores._sql import bags, compaction, jobs as side_jobs, pending, reads, records, writes
 from pai.stores._sql.log import Log
 from pai.stores._sql.queries import Queries
@@ -97,6 +100,19 @@ def _log(events: list[Event]) -> Log:
 
 def _batch(last: int, run_id: str, log: Log) -> Batch:
     return Batch(last - log.size + 1, run_id, log.events, log.body)
+
+
+def _stopped(runs: Iterable[pending.StoppedRun]) -> list[Stopped]:
+    return [
+        Stopped(
+            run.key,
+            run.run_id,
+            run.reason,
+            None if run.log is None else _batch(run.last, run.run_id, run.log),
+            run.jobs,
+        )
+        for run in runs
+    ]
 
 
 def _woken(
@@ -167,7 +183,7 @@ class SqlStore:
         when_pending: Literal["reject", "supersede"] = "reject",
         claim: tuple[str, float] | None = None,
         started: list[Event] | None = None,
-        leaves: Callable[[str], Sequence[JobRecord]] | None = None,
+        leaves: Leaves | None = None,
     ) -> Accepted:
         key = thread.key
         taking, now = None, time.time()
@@ -192,11 +208,11 @@ class SqlStore:
         except Known as known:
             return Accepted(known.run, None, None, known=True)
         last: int = head[7]
-        superseded = None if over is None else _batch(over[1], over[0], over[2])
+        stopped = _stopped(over)
         if not claimed or taking is None:
             return Accepted(
                 attrs.evolve(run), _batch(last, run.id, log), None, active=head[10],
-                superseded=superseded, born=moment(head[4]),
+                stopped=stopped, born=moment(head[4]),
             )  # fmt: skip
         if before is None:
             messages = await self.read(reads.history, self._q, key, head[8] - 1)
@@ -217,7 +233,7 @@ class SqlStore:
         )
         batch = _batch(claim_batch.first - 1, run.id, log)
         born = taken.thread.created_at
-        return Accepted(own, batch, taken, superseded=superseded, born=born)
+        return Accepted(own, batch, taken, stopped=stopped, born=born)
 
     async def claim(
         self,
@@ -294,7 +310,9 @@ class SqlStore:
         last = await self.tx(writes.append, self._q, key, run_id, fence, log, rows, time.time())
         return _batch(last, run_id, log)
 
-    async def commit(self, key: ThreadKey, run_id: str, fence: int, change: Commit) -> Committed:
+    async def commit(
+        self, key: ThreadKey, run_id: str, fence: int, change: Commit, leaves: Leaves | None = None
+    ) -> Committed:
         log = _log(change.events)
         message, end, stop, patch = change.message, change.end, change.suspend, change.patch
         merging = change.run_metadata or change.thread_metadata or change.message_metadata
@@ -302,6 +320,9 @@ class SqlStore:
             log,
             None if message is None else message_row(key, message),
             [call_row(key, run_id, call) for call in change.calls],
+            [call.call_id for call in change.calls if leaves_subagents(call)],
+            GIVEN_UP if end is None else end.reason or end.status,
+            leaves,
             None if end is None else end_values(end),
             None if stop is None else suspension_row(stop),
             None if patch is None else json_text(patch),
@@ -313,15 +334,14 @@ class SqlStore:
         written = [job for job, is_new in zip(change.jobs, done.new, strict=False) if is_new]
         changed = None if done.bags is None else done.bags.told()
         batch = _batch(done.last, run_id, done.log)
-        return Committed(batch, done.more, done.wish, tuple(written), changed)
+        stopped = _stopped(done.stopped)
+        return Committed(batch, done.more, done.wish, tuple(written), changed, stopped)
 
     async def cancel(
-        self, key: ThreadKey, run_id: str, reason: str, jobs: Sequence[JobRecord] = ()
-    ) -> Batch | None:
-        done = await self._queuing(
-            pending.cancel, key, run_id, reason, side_jobs.job_rows(jobs, None), time.time()
-        )
-        return None if done is None else _batch(done[0], run_id, done[1])
+        self, key: ThreadKey, run_id: str, reason: str, leaves: Leaves | None = None
+    ) -> Sequence[Stopped]:
+        done = await self._queuing(pending.cancel, key, run_id, reason, leaves, time.time())
+        return _stopped(done)
 
     async def update(self, key: ThreadKey, agent: str, change: ThreadChange) -> Batch:
         last, log = await self.tx(bags.update, self._q, key, agent, change)

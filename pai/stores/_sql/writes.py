@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pai.errors import ThreadBusy, ThreadNotFound
-from pai.protocol import Commit, JobRecord, RunFinished, RunRecord, ThreadKey
+from pai.protocol import Commit, Leaves, RunFinished, RunRecord, ThreadKey
 from pai.stores._bags import Bags, put_in
 from pai.stores._rules import (
     digest_conflict,
@@ -70,6 +70,7 @@ class Written(NamedTuple):
         log: Its events, as they were written.
         bags: What it made of metadata.
         new: Which of its side jobs are new.
+        stopped: Runs of subagents that end with calls of it, or are to.
     """
 
     last: int
@@ -78,6 +79,7 @@ class Written(NamedTuple):
     log: Log
     bags: Bags | None
     new: list[bool]
+    stopped: Sequence[pending.StoppedRun]
 
 
 class ClaimRows(NamedTuple):
@@ -94,7 +96,7 @@ class AcceptRows(NamedTuple):
     log: Log
     reject: bool
     supersede: bool
-    leaves: Callable[[str], Sequence[JobRecord]] | None
+    leaves: Leaves | None
     claim: ClaimRows | None
 
 
@@ -107,19 +109,23 @@ class Accepting(NamedTuple):
         claimed: Whether the run is claimed.
         history: The rows of the history before it, messages and calls that ended; ``None``: it is
             too long to read here.
-        superseded: A run that made place for it: its id, its last event's number, its events.
+        stopped: A run that made place for it, and those of its subagents.
     """
 
     head: Any
     claimed: bool
     history: tuple[list[Any], list[Any]] | None
-    superseded: tuple[str, int, Log] | None
+    stopped: Sequence[pending.StoppedRun]
 
 
 class CommitRows(NamedTuple):
     log: Log
     message: Row | None
     calls: list[Row]
+    stops: list[str]
+    """Calls whose subagents are to be stopped."""
+    why: str
+    leaves: Leaves | None
     end: Row | None
     suspend: Row | None
     patch: str | None
@@ -161,7 +167,7 @@ def _scope(key: ThreadKey) -> Row:
 def accept(c: Connection, q: Queries, key: ThreadKey, rows: AcceptRows, now: float) -> Accepting:
     """Queue a run, or claim it at once."""
     after = rows.run["after"]
-    superseded = pending.supersede(c, q, key, rows.leaves, now) if rows.supersede else None
+    stopped = pending.supersede(c, q, key, rows.leaves, now) if rows.supersede else []
     claim = rows.claim
     run_id = str(rows.run["id"])
     counted: Row = {"n_messages": 0 if rows.message is None else 1, "n_events": rows.log.size}
@@ -216,7 +222,7 @@ def accept(c: Connection, q: Queries, key: ThreadKey, rows: AcceptRows, now: flo
         seq = head[_MESSAGES]
         if q.add_message(c, turn=turn, seq=seq, **rows.message).rowcount == 0:
             raise message_taken(str(rows.message["id"]))
-    return Accepting(head, claimed, history, superseded)
+    return Accepting(head, claimed, history, stopped)
 
 
 def _history(c: Connection, q: Queries, key: ThreadKey, until: int) -> tuple[list[Any], list[Any]]:
@@ -327,6 +333,10 @@ def commit(
     for call in rows.calls:
         if q.put_call(c, **call).rowcount == 0:
             raise settled_call(str(call["call_id"]))
+    stopped: list[pending.StoppedRun] = []
+    if rows.stops:
+        leaves, why = rows.leaves, rows.why
+        pending.stop_subagents(c, q, key, run_id, rows.stops, why, leaves, now, stopped)
     bags = None
     if rows.merging is not None:
         bags = merge_bags(c, q, key, run_id, rows.merging)
@@ -341,7 +351,7 @@ def commit(
             events = [*log.events, *queued_again.events]
             log, last = Log(events, joined(log.body, queued_again.body)), last + 1
         write_log(c, q, key, run_id, last, log.size, log.body)
-        return Written(last, wish, queued_again is not None, log, bags, new)
+        return Written(last, wish, queued_again is not None, log, bags, new, stopped)
     if end is not None:
         # The head said that the run is the active one, and only a running one may end here.
         ended = q.end_run(c, **scope, run=run_id, **end).fetchone()
@@ -349,7 +359,7 @@ def commit(
             raise lease_lost(run_id)
         log = _finished(log, ended[0])
     write_log(c, q, key, run_id, last, log.size, log.body)
-    return Written(last, wish, end is not None and queued > 0, log, bags, new)
+    return Written(last, wish, end is not None and queued > 0, log, bags, new, stopped)
 
 
 def _finished(log: Log, text: str) -> Log:
