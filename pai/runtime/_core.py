@@ -36,6 +36,7 @@ from pai.protocol import (
 from pai.runtime._error_log import logger_of, named
 from pai.runtime._fitting import Fitting
 from pai.runtime._hub import Hub
+from pai.runtime._kept import kept
 from pai.runtime._retention import Retention
 from pai.runtime._room import Room
 from pai.runtime._side_jobs import SideJobs
@@ -46,9 +47,6 @@ _log = logging.getLogger("pai.run")
 
 ErrorHandler = Callable[[BaseException], object]
 """Takes an error whole; sync or async."""
-
-_BACK_OFF = (0.1, 0.5, 2.0, 5.0, 15.0)
-"""Seconds before a background task that failed starts again."""
 
 
 class _Job:
@@ -101,7 +99,9 @@ class Core:
         self._hubs: WeakValueDictionary[ThreadKey, Hub] = WeakValueDictionary()
         self._jobs: dict[tuple[ThreadKey, str], _Job] = {}
         self._draining: dict[ThreadKey, bool] = {}
-        self._wishes: dict[tuple[ThreadKey, str], str] = {}
+        # What is wanted of a run that has not begun here yet: by its id or, where its thread was
+        # deleted, by when that was made.
+        self._wishes: dict[tuple[ThreadKey, object], str] = {}
         self._group: anyio.abc.TaskGroup | None = None
         self._idle: anyio.Event | None = None
         self.signals: Final[set[Signal]] = set()
@@ -177,22 +177,7 @@ class Core:
 
     def keep(self, name: str, task: Callable[[], Awaitable[None]]) -> None:
         """Start a background task that never ends: a failure is reported and it starts again."""
-
-        async def kept() -> None:
-            failures = 0
-            while True:
-                began = anyio.current_time()
-                try:
-                    await task()
-                    failures = 0
-                except Exception as error:  # it must not cancel the user's body
-                    if anyio.current_time() - began > _BACK_OFF[-1]:
-                        failures = 0  # those of long ago are over
-                    self.report(error, {"task": name})
-                    await anyio.sleep(_BACK_OFF[min(failures, len(_BACK_OFF) - 1)])
-                    failures += 1
-
-        self.spawn(kept)
+        self.spawn(partial(kept, task, lambda error: self.report(error, {"task": name})))
 
     # ------------------------------------------------------------------ errors
 
@@ -357,7 +342,8 @@ class Core:
         job = self._jobs[key, run.id] = _Job(claimed, episode)
         try:
             with job.scope:
-                wish = self._wishes.pop((key, run.id), run.cancel)
+                deleted = self._wishes.get((key, claimed.thread.created_at))
+                wish = self._wishes.pop((key, run.id), run.cancel) or deleted
                 if wish is not None:
                     self._stop(job, wish)
                 await one_run(episode)
@@ -459,6 +445,8 @@ class Core:
         if head is None:
             raise ThreadNotFound(key.thread_id)
         for gone in (head, *children):
+            if gone.key in self._draining:
+                self._wishes[gone.key, gone.created_at] = "deleted"
             for (at, _), job in list(self._jobs.items()):
                 if at == gone.key and job.claimed.thread.created_at == gone.created_at:
                     self._stop(job, "deleted")

@@ -182,6 +182,8 @@ def table(figures: Figures, campaign: Campaign, folder: Path, seconds: float) ->
         "answers": figures.answers,
         "of them while the run was at work": figures.answered_at_work,
         "bodies of tools that ran": figures.bodies,
+        "runs of subagents": figures.subagents,
+        "of them cancelled": figures.subagents_cancelled,
         "store errors": sum(words[0] == "error" for words in marks),
         "seconds": round(seconds),
         "findings": len(figures.findings),

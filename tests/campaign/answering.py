@@ -24,7 +24,7 @@ from pai.protocol import (
     RunSuspended,
 )
 
-from .scripts import number_of
+from .scripts import done_by_helper, number_of
 
 __all__ = (
     "ASKED",
@@ -66,6 +66,8 @@ def output_of(number: int, tool: str, call_id: str) -> object:
     """What a call gives if it completes."""
     if tool in ("client", "brought"):
         return _provided(number, call_id, None)
+    if tool == "helper":
+        return done_by_helper(number)
     if tool == "asks":
         return "".join([_provided(number, call_id, payload) for payload in ASKED])
     return number + 1

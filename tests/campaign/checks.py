@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from pai.protocol import (
     ThreadState,
     ThreadUpdated,
     ToolCallPart,
+    child_id,
     fold,
 )
 
@@ -49,6 +50,8 @@ class Figures:
     answers: int = 0
     answered_at_work: int = 0
     bodies: int = 0
+    subagents: int = 0
+    subagents_cancelled: int = 0
     statuses: Counter[str] = attrs.Factory(Counter)
     findings: list[str] = attrs.Factory(list)
 
@@ -73,6 +76,7 @@ async def check(url: str, folder: Path, seed: int) -> Figures:
         agents={"a": agent(Marks(folder / "late"))}, store=url, work=False
     ) as app:
         found: set[int] = set()
+        children: dict[str, tuple[int, ToolCallPart]] = {}
         begun: set[int] = set()
         provided: Counter[str] = Counter()
         for thread_id in sorted(await thread_ids(app)):
@@ -95,6 +99,18 @@ async def check(url: str, folder: Path, seed: int) -> Figures:
             found.update([number_of(run.id) for run in state.runs])
             # One that was cancelled in the queue has no observers.
             begun.update([number_of(run.id) for run in state.runs if run.started_at])
+            children |= {own: call for call, own in _helpers(state)}
+        for own in await thread_ids(app, "a/helper"):
+            handle = app.thread("a/helper", thread_id=own)
+            async for fault in _child_faults(
+                handle, children.pop(own, None), ran[own], chance, figures
+            ):
+                figures.findings.append(f"{own}: {fault}")
+        figures.findings += [
+            f"{call} of {number} has completed without its subagent"
+            for number, call in children.values()
+            if call.outcome != "interrupted"
+        ]
     figures.findings += [
         f"{value} was provided once and is there {times} times"
         for value, times in provided.items() if times > 1
@@ -216,7 +232,7 @@ async def _run_faults(
         if asked != [(TextPart(content(number)),)]:
             yield f"{run.id} was asked {asked}"
         said = [message for message in own if message.role == "assistant"]
-        for fault in faults(number, run.status, said, ran[run.id]):
+        for fault in faults(kind_of(number), number, run.status, said, ran[run.id]):
             yield f"{run.id} ({kind_of(number)}, {run.status}): {fault}"
         calls = [p for message in said for p in message.parts if isinstance(p, ToolCallPart)]
         figures.calls += len(calls)
@@ -240,8 +256,47 @@ async def _run_faults(
                 yield f"{run.id} lost the record of {part.call_id}: {kept}"
 
 
+def _helpers(state: ThreadState) -> Iterator[tuple[tuple[int, ToolCallPart], str]]:
+    """Calls of the subagent with the numbers of their runs, and the id of its run and thread."""
+    for message in state.messages:
+        for part in message.parts:
+            if isinstance(part, ToolCallPart) and part.tool == "helper":
+                own = child_id(state.thread.id, message.run_id, part.call_id, 0)
+                yield (number_of(message.run_id), part), own
+
+
+async def _child_faults(
+    handle: Any,
+    parent: tuple[int, ToolCallPart] | None,
+    ran: Counter[str],
+    chance: random.Random,
+    figures: Figures,
+) -> AsyncIterator[str]:
+    state = await handle.state()
+    events = await events_of(handle, state.cursor)
+    (run,) = state.runs
+    figures.subagents += 1
+    figures.events += len(events)
+    figures.subagents_cancelled += run.status == "cancelled"
+    for fault in (*log_faults(state, events, chance), *answer_faults(events)):
+        yield fault
+    if parent is None:
+        # The step that called it was made anew, or its run was given up, before it was committed.
+        yield f"is {run.status}, and no call has started it"
+        return
+    number, call = parent
+    lost = run.error is not None and run.error["code"] == "worker_lost"
+    wanted = {"completed": ("completed",), "failed": ("failed",)}
+    if run.status not in wanted.get(call.outcome or "", ("completed", "cancelled")) and not lost:
+        yield f"is {run.status}: {run.error}, and the call that has started it is {call.outcome}"
+    said = [message for message in state.messages if message.role == "assistant"]
+    for fault in faults("help", number, run.status, said, ran):
+        yield f"({run.status}): {fault}"
+
+
 # What a stopped worker may meet: its lease is gone, or SQLite's lock was held by another.
 _STOPPED = ("StoreError", "LeaseLost")
 # A run that was answered stays the thread's active one; labels and titles come when they come.
 _BESIDE = (RunQueued, RunFinished, RunSuspended, ThreadUpdated, ReasoningSummary)
 _ENDS = {"fails": ("failed",), "cancelled": ("cancelled", "completed")}
+_ENDS["undone"] = _ENDS["cancelled"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pai.testing import Call, Data, Fail, Reason, Turn
 
-__all__ = ("KINDS", "content", "kind_of", "number_of", "thread_of")
+__all__ = ("KINDS", "content", "done_by_helper", "kind_of", "number_of", "thread_of", "turns_of")
 
 
 def _text(number: int) -> list[Turn]:
@@ -84,13 +84,38 @@ def _mixed(number: int) -> list[Turn]:
     ]
 
 
+def _helped(number: int) -> list[Turn]:
+    return [
+        [
+            "Others do it.",
+            Call("helper", {"prompt": f"help {number}"}, "helper-0"),
+            Call("once", {"n": number}, "once-0"),
+        ],
+        f"Others have done {number}.",
+    ]
+
+
+def done_by_helper(number: int) -> str:
+    """What the subagent gives to its parent."""
+    return f"I helped with {number}, as far as I was allowed to."
+
+
+def _help(number: int) -> list[Turn]:
+    return [["May I?", Call("gated", {"n": number}, "gated-0")], done_by_helper(number)]
+
+
 # Of a number without a divisor in common with 2, 4, 5: all of a kind are not of a thread, or denied.
 KINDS = {
     "text": _text, "calls": _calls, "data": _data, "notes": _notes, "broken": _broken,
     "approved": _approved, "asked": _asked, "client": _client, "mixed": _mixed, "fails": _fails,
-    "cancelled": _calls,
+    "cancelled": _calls, "helped": _helped, "undone": _helped,
 }  # fmt: skip
 """Kind -> what its model says, turn by turn."""
+
+
+def turns_of(kind: str, number: int) -> list[Turn]:
+    """What the model says in a run; of the kind ``help``, in one of the subagent."""
+    return (_help if kind == "help" else KINDS[kind])(number)
 
 
 def kind_of(number: int) -> str:

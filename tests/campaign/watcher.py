@@ -13,7 +13,10 @@ from pai.protocol import Event, ThreadState, fold
 
 from .workload import Marks, agent
 
-__all__ = ("thread_ids", "watch")
+__all__ = ("AGENTS", "thread_ids", "watch")
+
+AGENTS = ("a", "a/helper")
+"""The agent of a campaign, and its subagent."""
 
 
 class View:
@@ -41,31 +44,32 @@ class View:
 async def watch(url: str, folder: Path) -> None:
     """Watch until the file ``over`` is there; then compare what was seen with what is."""
     findings = Marks(folder / "findings")
-    views: dict[str, View] = {}
+    views: dict[tuple[str, str], View] = {}
     app = create_pai(agents={"a": agent(findings)}, store=url, work=False)
     async with app, anyio.create_task_group() as group:
 
-        async def follow(thread_id: str, view: View) -> None:
-            async for event in app.thread("a", thread_id=thread_id).events():
+        async def follow(agent: str, thread_id: str, view: View) -> None:
+            async for event in app.thread(agent, thread_id=thread_id).events():
                 view.add(event, findings)
 
         over = False
         while not over:
             over = (folder / "over").exists()
-            for thread_id in await thread_ids(app):
-                if thread_id not in views:
-                    view = views[thread_id] = View()
-                    group.start_soon(follow, thread_id, view)
+            for name in AGENTS:
+                for thread_id in await thread_ids(app, name):
+                    if (name, thread_id) not in views:
+                        view = views[name, thread_id] = View()
+                        group.start_soon(follow, name, thread_id, view)
             await anyio.sleep(0.1)
-        for thread_id, view in views.items():
-            for fault in await _compared(app, thread_id, view):
+        for (name, thread_id), view in views.items():
+            for fault in await _compared(app, name, thread_id, view):
                 findings.add(thread_id, fault)
         group.cancel_scope.cancel()
     Marks(folder / "watched").add(len(views), sum(view.cursor for view in views.values()))
 
 
-async def _compared(app: Pai, thread_id: str, view: View) -> Iterator[str]:
-    state = await app.thread("a", thread_id=thread_id).state()
+async def _compared(app: Pai, agent: str, thread_id: str, view: View) -> Iterator[str]:
+    state = await app.thread(agent, thread_id=thread_id).state()
     with anyio.move_on_after(10):
         while view.cursor < state.cursor:  # noqa: ASYNC110  # as a watcher's user would
             await anyio.sleep(0.05)
@@ -75,11 +79,11 @@ async def _compared(app: Pai, thread_id: str, view: View) -> Iterator[str]:
     return iter([] if view.state == state else ["the watcher's view is not the state"])
 
 
-async def thread_ids(app: Any) -> list[str]:
+async def thread_ids(app: Any, agent: str = "a") -> list[str]:
     found: list[str] = []
     after: str | None = None
     while True:
-        page = await app.threads("a", limit=100, after=after)
+        page = await app.threads(agent, limit=100, after=after)
         found += [item.id for item in page.items]
         after = page.after
         if after is None:

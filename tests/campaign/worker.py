@@ -146,7 +146,7 @@ async def _one(app: Pai, sends: Sends, number: int, chance: random.Random, marks
         await thread.send(content(number), run_id=run_id, client_tools=[BROUGHT])
         sends.tell(number, "accepted")
     run: Any = await thread.run(run_id)
-    if kind_of(number) == "cancelled":
+    if kind_of(number) in ("cancelled", "undone"):
         await anyio.sleep(chance.random() * 0.2)
         await run.cancel("user")
     if number % 4 == 0:

@@ -19,6 +19,7 @@ from pai import (
     ReasoningSummaryConfig,
     RunPatch,
     StepPatch,
+    Subagent,
     Suspend,
     ThreadTitleConfig,
     ToolCallPart,
@@ -32,12 +33,13 @@ from pai.protocol import MessagePart, MessageView
 from pai.testing import Call, Data, Reason, ScriptedModel, Turn
 
 from .answering import ASKED, denied, output_of, provided_in
-from .scripts import KINDS, kind_of
+from .scripts import turns_of
 
 __all__ = ("LABEL", "Bag", "Marks", "agent", "faults")
 
 INTERRUPTED = "interrupted"
-_CLIENTS = ("client", "brought")
+_ELSEWHERE = ("client", "brought", "helper")
+"""Tools whose work no worker of the run does: one that dies is in the midst of none."""
 LABEL = "a label"
 
 
@@ -82,7 +84,7 @@ def _turn(request: Any) -> Turn:
     turns = [message.role for message in reversed(request.messages)]
     done = turns.index("user")
     kind, number = request.messages[-1 - done].parts[0].text.split()
-    return KINDS[kind](int(number))[done]
+    return turns_of(kind, int(number))[done]
 
 
 class Ledger:
@@ -189,9 +191,11 @@ def agent(marks: Marks, *, pace: float = 0.002) -> AgentDefinition[Any]:
     client = define_tool(
         name="client", description="Work that only the client can do.", input=Number, output=str
     )
+    model = ScriptedModel(turn, chunk=6)
+    helper = define_agent(name="helper", model=model, tools={"gated": gated}, ui_data={"note": str})
     return define_agent(
         name="a",
-        model=ScriptedModel(turn, chunk=6),
+        model=model,
         tools={
             "once": once,
             "again": again,
@@ -201,6 +205,7 @@ def agent(marks: Marks, *, pace: float = 0.002) -> AgentDefinition[Any]:
             "asks": asks,
             "client": client,
         },
+        subagents={"helper": Subagent(helper, "Does what must be approved.")},
         thread_titles=ThreadTitleConfig(
             "refresh", generator=lambda given: f"after {given.run_id}", overwrite="always"
         ),
@@ -240,25 +245,28 @@ def _expected(turn: Turn) -> list[tuple[str, str]]:
 
 
 def faults(
-    number: int, status: str, messages: Sequence[MessageView], ran: Counter[str]
+    kind: str, number: int, status: str, messages: Sequence[MessageView], ran: Counter[str]
 ) -> Iterator[str]:
     """
     What is wrong with what a run left.
 
     Args:
-        number: The run's.
+        kind: Its kind.
+        number: Its number, or its parent's.
         status: How it ended.
         messages: What it said.
         ran: How often its calls' bodies ran.
     """
-    turns = KINDS[kind_of(number)](number)
+    turns = turns_of(kind, number)
+    # The subagent has no plugin that would write any.
+    metadata = {} if kind == "help" else {"marks": {"run": 1}, "edited": -1}
     if len(messages) != len(turns) and (status == "completed" or len(messages) > len(turns)):
         yield f"{len(messages)} messages instead of {len(turns)}"
     for index, message in enumerate(messages[: len(turns)]):
         whole = status == "completed" or index < len(messages) - 1
         yield from _message_faults(turns[index], message.parts, whole)
         yield from _call_faults(number, message.parts, ran, whole=status == "completed")
-        if message.metadata != {"marks": {"run": 1}, "edited": -1}:
+        if message.metadata != metadata:
             yield f"message {index} lacks its metadata: {message.metadata}"
     stored = {
         part.call_id for message in messages for part in message.parts
@@ -307,7 +315,7 @@ def _call_faults(
         elif part.outcome == "completed":
             if part.output != output_of(number, part.tool, part.call_id):
                 yield f"{part.call_id} gave {part.output}"
-            if bool(times) is (part.tool in _CLIENTS):
+            if bool(times) is (part.tool in _ELSEWHERE):
                 yield f"{part.call_id} completed and ran {times} times"
             if part.tool in ("once", "again", "gated") and part.call_id not in notes:
                 yield f"{part.call_id} lost its data"
@@ -317,8 +325,7 @@ def _call_faults(
             if part.tool != "gated" or not denied(number) or times:
                 yield f"{part.call_id} is denied, and ran {times} times"
         elif part.outcome == "failed":
-            if part.tool != "broken":
+            if part.tool not in ("broken", "helper"):
                 yield f"{part.call_id} failed: {part.error}"
-        elif part.outcome != INTERRUPTED or (whole and part.tool in _CLIENTS):
-            # No worker that dies is in the midst of what a client does.
+        elif part.outcome != INTERRUPTED or (whole and part.tool in _ELSEWHERE):
             yield f"{part.call_id} is {part.outcome}"

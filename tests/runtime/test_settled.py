@@ -129,9 +129,9 @@ async def test_no_observer_no_row(url: str) -> None:
         store: Any = app._core.store
         commit = store.commit
 
-        async def spy(key: Any, run_id: str, fence: int, change: Commit) -> Any:
+        async def spy(key: Any, run_id: str, fence: int, change: Commit, leaves: Any) -> Any:
             commits.append(change)
-            return await commit(key, run_id, fence, change)
+            return await commit(key, run_id, fence, change, leaves)
 
         store.commit = spy
         await (await app.thread("a").send("go")).result()

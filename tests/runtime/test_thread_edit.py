@@ -279,6 +279,17 @@ async def test_an_active_run_and_those_that_wait_vanish(store: str) -> None:
     assert ended == [ended[0]]
 
 
+async def test_a_run_that_has_not_begun_never_does(store: str) -> None:
+    """R-16: nobody but the run itself can be told of it between its claim and its first step."""
+    with anyio.fail_after(20):
+        async with app_of(store, turns=[Hang()]) as app:
+            thread = app.thread("a", thread_id="t")
+            await thread.send("go")
+            await thread.delete()
+            await app._core.settled()
+            assert await rows(app) == 0
+
+
 async def test_a_thread_made_later_shares_nothing(store: str) -> None:
     """R-16: its events count from 1, its watchers see only it, even if its runs have the old ids."""
     with anyio.fail_after(20):

@@ -235,7 +235,7 @@ async def test_a_wish_is_kept_while_the_run_has_not_ended(store: str) -> None:
         run = await app.thread("main").send("go")
         await begun.wait()
         await run.cancel("enough")
-        record = await opened.run(ThreadKey("", run.thread_id), run.id)
+        record = await opened.run(ThreadKey("default", run.thread_id), run.id)
         assert record is not None
         assert (record.status, record.cancel) == ("running", "enough")
         gate.set()
