@@ -301,7 +301,8 @@ class Store(Protocol):
             key: The thread.
             agent: The agent that it must be of.
             children: Threads of its subagents and their agents, which go with it in one
-                transaction; those that are gone already are passed over.
+                transaction, each behind that of its parent; those that are gone already are passed
+                over.
 
         Returns:
             The head that it had; ``None`` if *agent* has no such thread.

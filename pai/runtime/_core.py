@@ -440,7 +440,8 @@ class Core:
             ThreadNotFound: The agent has no such thread.
         """
         self.must_be_open()
-        pairs = [(child.key, child.agent) for child in children]
+        # Threads are locked from parents to children, as by every transaction over several.
+        pairs = [(child.key, child.agent) for child in reversed(children)]
         head = await self.store.delete(key, agent, pairs)
         if head is None:
             raise ThreadNotFound(key.thread_id)

@@ -41,7 +41,7 @@ from pai import (
     hookimpl,
     tool,
 )
-from pai.protocol import Event, ThreadKey, ToolProgress, fold
+from pai.protocol import Event, ThreadKey, ToolProgress, child_id, fold
 from pai.stores._sql import bags
 from pai.testing import Call, Fail, Hang, ScriptedModel
 
@@ -575,6 +575,39 @@ async def test_a_deletion_that_is_cut_short_changes_nothing(
         for gone in (thread, child):
             with pytest.raises(ThreadNotFound):
                 await gone.state()
+
+
+async def test_threads_are_locked_from_parents_to_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-16: as where a run ends those of its subagents, else two transactions could lock each other out."""
+    middle = define_agent(
+        name="middle",
+        model=ScriptedModel(lambda request: "Well." if len(request.messages) > 1 else hand_on()),
+        subagents={"helper": Subagent(helper("Deep.", "Deep."), "Helps.")},
+    )
+    agent = parent(Subagent(middle, "Helps."), [hand_on(call_id="1"), hand_on(call_id="2")], "Ok.")
+    locked: list[str] = []
+    async with app_of(agent, f"sqlite:///{tmp_path / 'pai.db'}") as app:
+        thread = app.thread("main")
+        run = await thread.send("go")
+        await run.result()
+        families = []
+        for call_id in ("1", "2"):
+            child = child_id(thread.id, run.id, call_id, 0)
+            families.append((child, child_id(child, child, "1", 0)))
+        real: Any = bags.delete
+
+        def noted(c: Any, q: Any, key: ThreadKey, *args: Any) -> Any:
+            locked.append(key.thread_id)
+            return real(c, q, key, *args)
+
+        monkeypatch.setattr(bags, "delete", noted)
+        await thread.delete()
+    assert locked[0] == thread.id
+    assert sorted(locked[1:]) == sorted([id_ for family in families for id_ in family])
+    for child, deep in families:
+        assert locked.index(child) < locked.index(deep)
 
 
 async def to_its_end(events: AsyncIterator[Event]) -> None:

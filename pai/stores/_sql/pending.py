@@ -55,6 +55,7 @@ from pai.stores._sql.statement import Connection
 
 __all__ = (
     "StoppedRun",
+    "Stopping",
     "answer",
     "calls",
     "cancel",
@@ -88,6 +89,21 @@ class StoppedRun(NamedTuple):
     last: int = 0
     log: Log | None = None
     jobs: Sequence[JobRecord] = ()
+
+
+class Stopping(NamedTuple):
+    """
+    A transaction that ends runs without a worker.
+
+    Args:
+        leaves: The side jobs that each leaves.
+        now: The time.
+        found: The runs so far.
+    """
+
+    leaves: Leaves | None
+    now: float
+    found: list[StoppedRun]
 
 
 def _scope(key: ThreadKey) -> Row:
@@ -197,20 +213,13 @@ def cancel(
     now: float,
 ) -> list[StoppedRun]:
     """Note the wish, or end a run that nobody holds, and with it the runs of its subagents."""
-    found: list[StoppedRun] = []
-    _stop(c, q, key, run_id, reason, leaves, now, found)
-    return found
+    stopping = Stopping(leaves, now, [])
+    _stop(c, q, key, run_id, reason, stopping)
+    return stopping.found
 
 
 def _stop(
-    c: Connection,
-    q: Queries,
-    key: ThreadKey,
-    run_id: str,
-    reason: str,
-    leaves: Leaves | None,
-    now: float,
-    found: list[StoppedRun],
+    c: Connection, q: Queries, key: ThreadKey, run_id: str, reason: str, stopping: Stopping
 ) -> bool:
     """Cancel a run; whether there is one of this id."""
     scope = _scope(key)
@@ -222,11 +231,11 @@ def _stop(
     run = run_from_row(row)
     if run.status == "running":
         q.cancel_active(c, **scope, run=run_id, why=why)
-        found.append(StoppedRun(key, run_id, reason))
+        stopping.found.append(StoppedRun(key, run_id, reason))
     elif run.status in ("queued", "suspended"):
         end = cancelled_end(reason, run.usage)
         active = head[0] == run_id
-        _end_idle(c, q, key, run, active, end, "interrupted", INTERRUPTED, leaves, now, found)
+        _end_idle(c, q, key, run, active, end, "interrupted", INTERRUPTED, stopping)
     return True
 
 
@@ -237,16 +246,14 @@ def stop_subagents(
     run_id: str,
     calls: Iterable[str],
     reason: str,
-    leaves: Leaves | None,
-    now: float,
-    found: list[StoppedRun],
+    stopping: Stopping,
 ) -> None:
     """Cancel the runs of subagents that calls have started. Each locks its thread, after ours."""
     for call_id in calls:
         for place in count():
             own = child_id(key.thread_id, run_id, call_id, place)
             child = ThreadKey(key.partition, own)
-            if not _stop(c, q, child, own, reason, leaves, now, found):
+            if not _stop(c, q, child, own, reason, stopping):
                 break
 
 
@@ -259,11 +266,9 @@ def _end_idle(
     end: RunEnd,
     outcome: CallOutcome,
     error: str,
-    leaves: Leaves | None,
-    now: float,
-    found: list[StoppedRun],
+    stopping: Stopping,
 ) -> None:
-    scope = _scope(key)
+    scope, leaves, now = _scope(key), stopping.leaves, stopping.now
     jobs = () if leaves is None else leaves(run)
     if (rows := job_rows(jobs, None)) is not None:
         write_jobs(c, q, key, rows, now)
@@ -284,9 +289,9 @@ def _end_idle(
         head = q.leave_queue(c, **scope, moved=moved).fetchone()
     write_log(c, q, key, run.id, head[0], log.size, log.body)
     why = end.reason or end.status
-    found.append(StoppedRun(key, run.id, why, head[0], log, jobs))
+    stopping.found.append(StoppedRun(key, run.id, why, head[0], log, jobs))
     left = [record.call_id for record in records if leaves_subagents(record)]
-    stop_subagents(c, q, key, run.id, left, why, leaves, now, found)
+    stop_subagents(c, q, key, run.id, left, why, stopping)
 
 
 def check_pending(c: Connection, q: Queries, key: ThreadKey, active: str, now: float) -> None:
@@ -307,16 +312,16 @@ def supersede(
     c: Connection, q: Queries, key: ThreadKey, leaves: Leaves | None, now: float
 ) -> list[StoppedRun]:
     """End the active run if it is suspended, its calls denied, and the runs of its subagents."""
-    found: list[StoppedRun] = []
+    stopping = Stopping(leaves, now, [])
     scope = _scope(key)
     head = q.idle.lock(c, **scope).fetchone()
     if head is None or head[0] is None:
-        return found
+        return []
     run = run_from_row(q.run(c, **scope, run=head[0]).fetchone())
     if run.status == "suspended":
         end = cancelled_end("superseded", run.usage)
-        _end_idle(c, q, key, run, True, end, "denied", SUPERSEDED, leaves, now, found)
-    return found
+        _end_idle(c, q, key, run, True, end, "denied", SUPERSEDED, stopping)
+    return stopping.found
 
 
 def place_of(c: Connection, q: Queries, key: ThreadKey, message_id: str) -> tuple[int, int]:

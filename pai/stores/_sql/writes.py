@@ -333,10 +333,9 @@ def commit(
     for call in rows.calls:
         if q.put_call(c, **call).rowcount == 0:
             raise settled_call(str(call["call_id"]))
-    stopped: list[pending.StoppedRun] = []
+    stopping = pending.Stopping(rows.leaves, now, [])
     if rows.stops:
-        leaves, why = rows.leaves, rows.why
-        pending.stop_subagents(c, q, key, run_id, rows.stops, why, leaves, now, stopped)
+        pending.stop_subagents(c, q, key, run_id, rows.stops, rows.why, stopping)
     bags = None
     if rows.merging is not None:
         bags = merge_bags(c, q, key, run_id, rows.merging)
@@ -351,7 +350,7 @@ def commit(
             events = [*log.events, *queued_again.events]
             log, last = Log(events, joined(log.body, queued_again.body)), last + 1
         write_log(c, q, key, run_id, last, log.size, log.body)
-        return Written(last, wish, queued_again is not None, log, bags, new, stopped)
+        return Written(last, wish, queued_again is not None, log, bags, new, stopping.found)
     if end is not None:
         # The head said that the run is the active one, and only a running one may end here.
         ended = q.end_run(c, **scope, run=run_id, **end).fetchone()
@@ -359,7 +358,7 @@ def commit(
             raise lease_lost(run_id)
         log = _finished(log, ended[0])
     write_log(c, q, key, run_id, last, log.size, log.body)
-    return Written(last, wish, end is not None and queued > 0, log, bags, new, stopped)
+    return Written(last, wish, end is not None and queued > 0, log, bags, new, stopping.found)
 
 
 def _finished(log: Log, text: str) -> Log:
