@@ -10,7 +10,7 @@ import attrs
 
 from pai.contexts import SubagentRef
 from pai.definition import Subagent, task_of
-from pai.errors import Fault, InvalidInput, ToolError
+from pai.errors import Fault, InvalidInput, ThreadNotFound, ToolError
 from pai.loop._child_port import ChildEnd
 from pai.loop._episode import Episode
 from pai.protocol import (
@@ -118,9 +118,13 @@ async def _run(
     child = await episode.children.start(
         episode.journal.key, run, episode.agent.key, name, own, task, ref
     )
-    await child.answer(_answers(episode, prefix_of(call_id, place)))
-    with anyio.move_on_after(subagent.limits.timeout) as scope:
-        end = await child.ended(lambda event: _tell(episode, call_id, own, event))
+    try:
+        await child.answer(_answers(episode, prefix_of(call_id, place)))
+        with anyio.move_on_after(subagent.limits.timeout) as scope:
+            end = await child.ended(lambda event: _tell(episode, call_id, own, event))
+    except ThreadNotFound:
+        # With its parent's thread, perhaps: then nothing of this is written either.
+        raise ToolError(f"The thread of the subagent {name!r} was deleted.") from None
     if scope.cancelled_caught:
         await child.cancel("timeout")
         raise ToolError(f"The subagent {name!r} took longer than {subagent.limits.timeout:g} s.")

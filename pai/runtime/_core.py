@@ -33,6 +33,7 @@ from pai.protocol import (
     ThreadRecord,
     new_id,
 )
+from pai.runtime._drain import Drain
 from pai.runtime._error_log import logger_of, named
 from pai.runtime._fitting import Fitting
 from pai.runtime._hub import Hub
@@ -98,7 +99,7 @@ class Core:
         self.room: Final = Room(max_runs)
         self._hubs: WeakValueDictionary[ThreadKey, Hub] = WeakValueDictionary()
         self._jobs: dict[tuple[ThreadKey, str], _Job] = {}
-        self._draining: dict[ThreadKey, bool] = {}
+        self._draining: dict[ThreadKey, Drain] = {}
         # What is wanted of a run that has not begun here yet: by its id or, where its thread was
         # deleted, by when that was made.
         self._wishes: dict[tuple[ThreadKey, object], str] = {}
@@ -267,30 +268,37 @@ class Core:
 
     def drain_soon(self, key: ThreadKey, claimed: Claimed | None = None) -> None:
         """Work on the thread's runs in a task, until none is left to take."""
-        if self.is_open and self._enter(key):
-            self.spawn(lambda: self._drain(key, claimed))
+        if self.is_open and self._enter(key, claimed):
+            self.spawn(lambda: self._drain(key))
 
     async def drain(self, key: ThreadKey) -> None:
         """Work on the thread's runs, until none is left to take."""
-        if self.is_open and self._enter(key):
-            await self._drain(key, None)
+        if self.is_open and self._enter(key, None):
+            await self._drain(key)
 
-    def _enter(self, key: ThreadKey) -> bool:
-        if key in self._draining:
-            self._draining[key] = True  # look again: it may be on its way out
-            return False
-        self._draining[key] = False
-        return True
+    def _enter(self, key: ThreadKey, claimed: Claimed | None) -> bool:
+        """Say what is to be done; whether it is the caller who has to do it."""
+        drain = self._draining.get(key)
+        first = drain is None
+        if drain is None:
+            drain = self._draining[key] = Drain()
+        if claimed is None:
+            drain.look = True
+        else:
+            drain.claimed.append(claimed)
+        return first
 
-    async def _drain(self, key: ThreadKey, claimed: Claimed | None) -> None:
-        hub = self.hub(key)
+    async def _drain(self, key: ThreadKey) -> None:
+        hub, drain = self.hub(key), self._draining[key]
         hub.writers += 1
         try:
-            while self.is_open:
-                self._draining[key] = False
-                more, placed = False, await self.room.enter(key)
+            while self.is_open and (drain.look or drain.claimed):
+                claimed, placed = None, await self.room.enter(key)
                 try:
-                    if claimed is None and self._group is not None:
+                    if drain.claimed:
+                        claimed = drain.claimed.pop(0)
+                    elif self._group is not None:
+                        drain.look = False
                         claimed = await self.store.claim(
                             key, self.owner, self.lease, self.started(key), self._fitting.takes
                         )
@@ -303,13 +311,10 @@ class Core:
                             hub = found
                             hub.writers += 1
                         hub.publish(claimed.batch)
-                        more = await self._one(key, hub, claimed)
-                        claimed = None
+                        drain.look |= await self._one(key, hub, claimed)
                 finally:
                     if placed:
                         self.room.leave()
-                if not more and not self._draining[key]:
-                    return
         except Exception as error:  # the queue of others must not stop
             self.report(error, {"thread_id": key.thread_id})
         finally:

@@ -638,6 +638,26 @@ async def test_a_thread_is_deleted_while_its_subagent_works(store: str) -> None:
     assert len(model.requests) == 1
 
 
+async def test_the_thread_of_a_subagent_alone_is_deleted(store: str) -> None:
+    """R-16, R-18: the model is told, and it is no failure of ours."""
+    errors: list[BaseException] = []
+    agent = parent(Subagent(helper(Hang()), "Helps."), hand_on(), "Ok.")
+    async with app_of(agent, store, on_runtime_error=errors.append) as app:
+        thread = app.thread("main")
+        run = await thread.send("go")
+        async for event in run.events():
+            if isinstance(event, ToolProgress):
+                told: Any = event.value
+                break
+        await app.thread("main/helper", thread_id=told["runId"]).delete()
+        with anyio.fail_after(10):
+            assert (await run.result()).text == "Ok."
+        (call,) = await calls_of(thread)
+        assert call.error == "The thread of the subagent 'helper' was deleted."
+        await agree(thread)
+    assert errors == []
+
+
 def test_faults_of_subagents_are_told_at_once() -> None:
     """A-DEF-2."""
     given: dict[str, Any] = {

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from pai import (
     AsideItem,
@@ -465,6 +465,8 @@ async def churn(store: str, sends: list[int], deletes: list[int]) -> None:
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "postgresql"])
 @settings(max_examples=12)
 @given(sends=pauses, deletes=pauses)
+# A run is deleted that was claimed and has not begun, and another one queued behind it.
+@example(sends=[0, 0, 6, 14, 19, 25], deletes=[0, 21, 25, 25])
 def test_a_thread_may_be_deleted_at_any_moment(
     kind: str, sends: list[int], deletes: list[int]
 ) -> None:

@@ -35,7 +35,7 @@ from pai import (
 )
 from pai.errors import PaiError
 from pai.protocol import ThreadKey
-from pai.stores import open_store
+from pai.stores import MemoryStore, open_store
 from pai.testing import Call, Fail, Hang, ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +46,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return "memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'pai.db'}"
 
 
-def app_of(model: ScriptedModel, store: str = "memory:", **options: Any) -> Pai:
+def app_of(model: ScriptedModel, store: str | MemoryStore = "memory:", **options: Any) -> Pai:
     agent = define_agent(name="a", model=model)
     return create_pai(agents={"main": agent}, store=store, **options)
 
@@ -251,6 +251,42 @@ async def test_a_run_is_cancelled_before_it_begins(store: str) -> None:
         with anyio.fail_after(20):
             assert (await run.result()).reason == "never mind"
     assert model.requests == []
+
+
+class Late(MemoryStore):
+    """Tells of the first run that was accepted when the second one's caller knows already."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.second = anyio.Event()
+        self.accepted = 0
+
+    async def accept(self, *args: Any, **options: Any) -> Any:
+        accepted = await super().accept(*args, **options)
+        self.accepted += 1
+        if self.accepted == 1:
+            await self.second.wait()
+        return accepted
+
+
+async def test_a_run_that_was_claimed_as_it_was_accepted_is_worked_on() -> None:
+    """R-1, R-8: whichever of two callers at once is told first."""
+    store = Late()
+    async with app_of(ScriptedModel(["one", "two"]), store) as app:
+        thread = app.thread("main", thread_id="t")
+        texts: list[str] = []
+
+        async def send(text: str) -> None:
+            run = await thread.send(text)
+            store.second.set()
+            texts.append((await run.result()).text)
+
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as group:
+                group.start_soon(send, "a")
+                await anyio.wait_all_tasks_blocked()
+                group.start_soon(send, "b")
+        assert sorted(texts) == ["one", "two"]
 
 
 async def test_a_queued_run_is_cancelled_at_once(store: str) -> None:
