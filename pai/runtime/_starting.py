@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import anyio
+
 from pai.contexts import Respond
 from pai.protocol import Message
 from pai.runtime._accepting import Accepting, Asked
@@ -23,6 +25,23 @@ async def start_run(
 
     Args and errors are those of :meth:`Accepting.accept`.
     """
+    if not accepting.core.store.durable:
+        return await _start(accepting, asked, run_id, message, respond, after)
+    # What is accepted is begun, also for a caller who is cancelled at this moment: else the run would
+    # wait for the end of its lease.
+    with anyio.CancelScope(shield=True):
+        handle = await _start(accepting, asked, run_id, message, respond, after)
+    return handle  # noqa: RET504  # mypy: a scope may swallow what it holds
+
+
+async def _start(
+    accepting: Accepting,
+    asked: Asked,
+    run_id: str,
+    message: Message | None,
+    respond: Respond | None,
+    after: str | None,
+) -> RunHandle:
     core, key = accepting.core, accepting.key
     hub = core.hub(key)
     accepted = await accepting.accept(asked, run_id, message, respond, after)

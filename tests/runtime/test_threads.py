@@ -289,6 +289,28 @@ async def test_a_run_that_was_claimed_as_it_was_accepted_is_worked_on() -> None:
         assert sorted(texts) == ["one", "two"]
 
 
+async def test_a_caller_who_is_cancelled_leaves_a_run_that_is_worked_on(tmp_path: Path) -> None:
+    """R-8: also where that happens when the run is accepted, and nothing of it has begun."""
+    async with app_of(ScriptedModel(["fine"]), f"sqlite:///{tmp_path / 'pai.db'}") as app:
+        store: Any = app._core.store
+        accept, scope = store.accept, anyio.CancelScope()
+
+        async def accepted(*args: Any, **options: Any) -> Any:
+            done = await accept(*args, **options)
+            scope.cancel()
+            await anyio.lowlevel.checkpoint()
+            return done
+
+        store.accept = accepted
+        thread = app.thread("main", thread_id="t")
+        with scope:
+            await thread.send("go", run_id="r")
+        with anyio.fail_after(10):
+            assert (await (await thread.run("r")).result()).text == "fine"
+        (run,) = (await thread.state()).runs
+        assert run.status == "completed"
+
+
 async def test_a_queued_run_is_cancelled_at_once(store: str) -> None:
     """R-3, R-8."""
     model = ScriptedModel([[Hang()], "next"])
