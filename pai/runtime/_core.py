@@ -292,7 +292,8 @@ class Core:
         hub, drain = self.hub(key), self._draining[key]
         hub.writers += 1
         try:
-            while self.is_open and (drain.look or drain.claimed):
+            # What is claimed is worked on or, if the runtime was closed meanwhile, handed back.
+            while drain.claimed or (self.is_open and drain.look):
                 claimed, placed = None, await self.room.enter(key)
                 try:
                     if drain.claimed:

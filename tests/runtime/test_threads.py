@@ -559,6 +559,17 @@ async def test_closing_leaves_a_durable_run_to_the_next(tmp_path: Path) -> None:
         assert len((await thread.state()).messages) == 2
 
 
+async def test_closing_at_once_leaves_the_run_without_its_lease(tmp_path: Path) -> None:
+    """R-3: what was claimed and has not begun is handed back; nobody waits for the lease to end."""
+    url = f"sqlite:///{tmp_path / 'pai.db'}"
+    async with app_of(ScriptedModel(["never"]), url, lease=3600) as app:
+        await app.thread("main", thread_id="t").send("go", run_id="r")
+    async with app_of(ScriptedModel(["Done."]), url) as app:
+        thread = app.thread("main", thread_id="t")
+        with anyio.fail_after(20):
+            assert (await (await thread.run("r")).result()).text == "Done."
+
+
 async def test_a_body_that_raises_is_not_held_up() -> None:
     with pytest.raises(ZeroDivisionError):  # noqa: PT012  # the body is what raises
         async with app_of(ScriptedModel([[Hang()]])) as app:
