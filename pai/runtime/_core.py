@@ -313,11 +313,11 @@ class Core:
                             hub.writers += 1
                         hub.publish(claimed.batch)
                         drain.look |= await self._one(key, hub, claimed)
+                except Exception as error:  # the queue of others must not stop
+                    self.report(error, {"thread_id": key.thread_id})
                 finally:
                     if placed:
                         self.room.leave()
-        except Exception as error:  # the queue of others must not stop
-            self.report(error, {"thread_id": key.thread_id})
         finally:
             self._draining.pop(key, None)
             if self._wishes:

@@ -311,6 +311,37 @@ async def test_a_caller_who_is_cancelled_leaves_a_run_that_is_worked_on(tmp_path
         assert run.status == "completed"
 
 
+class Failing(MemoryStore):
+    """Fails at its first claim, when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.gate = anyio.Event(), anyio.Event()
+
+    async def claim(self, *args: Any) -> Any:
+        if not self.asked.is_set():
+            self.asked.set()
+            await self.gate.wait()
+            raise StoreError("not now")
+        return await super().claim(*args)
+
+
+async def test_a_store_that_fails_leaves_no_run_that_came_meanwhile() -> None:
+    """R-1: what was queued while it failed is looked for."""
+    store = Failing()
+    errors: list[BaseException] = []
+    model = ScriptedModel(["one", "two", "three"])
+    async with app_of(model, store, on_runtime_error=errors.append) as app:
+        thread = app.thread("main", thread_id="t")
+        runs = [await thread.send("a"), await thread.send("b")]
+        with anyio.fail_after(20):
+            await store.asked.wait()
+            runs.append(await thread.send("c"))
+            store.gate.set()
+            assert [(await run.result()).text for run in runs] == ["one", "two", "three"]
+    assert [type(error) for error in errors] == [StoreError]
+
+
 async def test_a_queued_run_is_cancelled_at_once(store: str) -> None:
     """R-3, R-8."""
     model = ScriptedModel([[Hang()], "next"])
