@@ -357,7 +357,7 @@ class Accepted:
         known: The same request was accepted before.
         active: The run that it waits behind, if there is one.
         stopped: A suspended run that made place for it, and then the runs of its subagents.
-        born: When the thread was made; ``None`` where the run was known.
+        born: When the thread was made.
     """
 
     run: RunRecord
@@ -366,7 +366,7 @@ class Accepted:
     known: bool = False
     active: str | None = None
     stopped: Sequence[Stopped] = ()
-    born: datetime | None = None
+    born: datetime = attrs.field(kw_only=True)
 
 
 @attrs.frozen(eq=False)

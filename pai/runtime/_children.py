@@ -16,7 +16,7 @@ from pai.protocol import Decision, Event, OutputPart, RunFinished, RunRecord, Th
 from pai.runtime._accepting import Accepting, Asked
 from pai.runtime._limits import Limits
 from pai.runtime._run_handle import RunHandle
-from pai.runtime._starting import start_run
+from pai.runtime._starting import find_run, start_run
 from pai.schema import JsonObject, JsonValue
 
 if TYPE_CHECKING:
@@ -108,9 +108,10 @@ class CoreChildren:
             actor if isinstance(actor, str) else None,
             Limits(),
         )
-        if await self._core.store.run(own, run_id) is not None:
+        known = await find_run(accepting, run_id)
+        if known is not None:
             self._core.drain_soon(own)
-            return _Child(accepting, RunHandle(accepting, run_id, 1))
+            return _Child(accepting, known)
         asked = Asked(
             "send", run_id, None, request.get("clientData"), (), None, parent_run_id=run.id,
             subagent=ref,

@@ -47,9 +47,7 @@ class RunHandle:
         thread_id: Its thread.
     """
 
-    def __init__(
-        self, accepting: Accepting, run_id: str, first: int, hub: Hub | None = None
-    ) -> None:
+    def __init__(self, accepting: Accepting, run_id: str, first: int, hub: Hub) -> None:
         self._accepting: Final = accepting
         self._core: Final = accepting.core
         self._key: Final = accepting.key
@@ -57,7 +55,7 @@ class RunHandle:
         # Where the text of its present episode begins, for a handle that has resumed it.
         self._resumed = self._before
         # What this process hands on from here is kept for this handle.
-        self._hub: Final = hub or accepting.core.hub(accepting.key)
+        self._hub: Final = hub
         self.id: Final = run_id
         self.thread_id: Final = accepting.key.thread_id
 

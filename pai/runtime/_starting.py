@@ -1,4 +1,4 @@
-"""Starting a run: accepted, told to watchers, and worked on."""
+"""Starting a run: accepted, told to watchers, and worked on; or finding one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pai.protocol import Message
 from pai.runtime._accepting import Accepting, Asked
 from pai.runtime._run_handle import RunHandle
 
-__all__ = ("start_run",)
+__all__ = ("find_run", "start_run")
 
 
 async def start_run(
@@ -45,12 +45,24 @@ async def _start(
     core, key = accepting.core, accepting.key
     hub = core.hub(key)
     accepted = await accepting.accept(asked, run_id, message, respond, after)
-    if accepted.batch is None or accepted.born is None:
-        return RunHandle(accepting, accepted.run.id, 1)
     # The handle holds the hub before anything is published into it.
     hub = core.bound(hub, key, accepted.born, accepting.agent.key)
+    if accepted.batch is None:
+        return RunHandle(accepting, accepted.run.id, 1, hub)
     handle = RunHandle(accepting, run_id, accepted.batch.first, hub)
     core.begin(key, hub, accepted)
     if asked.when_busy == "interrupt" and accepted.active is not None:
         await core.cancel(key, accepted.active, "interrupted")
     return handle
+
+
+async def find_run(accepting: Accepting, run_id: str) -> RunHandle | None:
+    """A handle on a run of this agent, if there is one of this id."""
+    core, key = accepting.core, accepting.key
+    hub = core.hub(key)
+    head = await core.store.head(key)
+    record = None if head is None else await core.store.run(key, run_id)
+    if head is None or record is None or record.agent != accepting.agent.key:
+        return None
+    # It is of this thread: whoever watches the run is told if that is deleted, whatever comes later.
+    return RunHandle(accepting, run_id, 1, core.bound(hub, key, head.created_at, head.agent))

@@ -15,7 +15,7 @@ from pai.runtime._edit import change_of, delete, rename
 from pai.runtime._event_stream import EventStream
 from pai.runtime._limits import Limits
 from pai.runtime._run_handle import RunHandle
-from pai.runtime._starting import start_run
+from pai.runtime._starting import find_run, start_run
 from pai.runtime._state import thread_state
 from pai.schema import JsonValue
 
@@ -159,10 +159,10 @@ class ThreadHandle:
         Raises:
             ThreadNotFound: There is no such run here.
         """
-        record = await self._core.store.run(self._key, run_id)
-        if record is None or record.agent != self._agent.key:
+        handle = await find_run(self._accepting, run_id)
+        if handle is None:
             raise ThreadNotFound(self.id)
-        return RunHandle(self._accepting, run_id, 1)
+        return handle
 
     # ------------------------------------------------------------------ beside the runs
 

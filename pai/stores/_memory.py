@@ -129,7 +129,8 @@ class MemoryStore(JobMethods):
             if known is not None:
                 if known.digest != run.digest:
                     raise digest_conflict(run.id)
-                return Accepted(copied_run(known), None, None, known=True)
+                born = here.head.created_at
+                return Accepted(copied_run(known), None, None, known=True, born=born)
             waits = here.active is not None and here.active.status == "suspended"
             if waits and when_pending == "reject":
                 raise CallsPending([call.call_id for call in here.pending()])

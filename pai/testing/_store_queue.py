@@ -94,6 +94,7 @@ async def check_same_request(make: Make) -> None:
         again = await world.send(run=run, lease=60.0, reject=True)
         expect(again.known and again.batch is None, "the same request is known")
         expect(again.claimed is None and again.run.id == run.id, "and is not claimed")
+        expect(again.born == world.born, "and of this very thread (R-16)")
         other = world.run(run.id)
         other.digest = "another"
         await refuses(AnswerConflict, world.send(run=other), "another request with its id")

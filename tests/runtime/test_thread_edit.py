@@ -334,6 +334,30 @@ async def test_another_process_s_watchers_are_told(durable: str) -> None:
             assert (await run.result()).status == "completed"
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "made again"])
+@pytest.mark.parametrize("door", ["run", "send"])
+async def test_who_has_just_found_a_run_is_told_that_it_goes(
+    durable: str, door: str, again: bool
+) -> None:
+    """R-16: by its id, or by sending the same once more; nobody waits for a thread to come back."""
+    with anyio.fail_after(20):
+        async with app_of(durable) as app, app_of(durable, work=False) as far:
+            thread = app.thread("a", thread_id="t")
+            await (await thread.send("go", run_id="r")).result()
+            other = far.thread("a", thread_id="t")
+            if door == "run":
+                run = await other.run("r")
+            else:
+                run = await other.send("go", run_id="r")
+            await thread.delete()
+            if again:
+                await (await thread.send("another", run_id="s")).result()
+            with pytest.raises(ThreadNotFound):
+                await run.result()
+            with pytest.raises(ThreadNotFound):
+                await anext(aiter(run.events()))
+
+
 async def test_a_worker_elsewhere_loses_its_run(durable: str) -> None:
     """R-4, R-16: it writes nothing, not even into a run of the same id in a new thread."""
     begun, go_on = anyio.Event(), anyio.Event()

@@ -206,7 +206,7 @@ class SqlStore:
         try:
             head, claimed, before, over = await self._queuing(writes.accept, key, rows, now)
         except Known as known:
-            return Accepted(known.run, None, None, known=True)
+            return Accepted(known.run, None, None, known=True, born=moment(known.head[4]))
         last: int = head[7]
         stopped = _stopped(over)
         if not claimed or taking is None:

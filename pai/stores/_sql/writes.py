@@ -48,11 +48,18 @@ SHORT = 32
 
 
 class Known(Exception):
-    """The run was accepted before: rolls back what was counted for it. Holds its record."""
+    """
+    The run was accepted before: rolls back what was counted for it.
 
-    def __init__(self, run: RunRecord) -> None:
+    Args:
+        run: Its record.
+        head: Its thread's head, a row.
+    """
+
+    def __init__(self, run: RunRecord, head: Any) -> None:
         super().__init__(run)
         self.run = run
+        self.head = head
 
 
 class Unwanted(Exception):
@@ -198,7 +205,7 @@ def accept(c: Connection, q: Queries, key: ThreadKey, rows: AcceptRows, now: flo
         known = run_from_row(q.run(c, **_scope(key), run=run_id).fetchone())
         if known.digest != run["digest"]:
             raise digest_conflict(run_id)
-        raise Known(known)
+        raise Known(known, head)
     if not claimed:
         if head[_ACTIVE] is not None:
             pending.check_pending(c, q, key, head[_ACTIVE], now)
