@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from itertools import count
 from typing import Literal
 
 import attrs
@@ -21,11 +20,9 @@ from pai.errors import (
 from pai.ports import RecordScope, RunHold
 from pai.protocol import (
     GIVEN_UP,
-    INTERRUPTED,
     Accepted,
     Answered,
     Batch,
-    CallOutcome,
     CallRecord,
     Claimed,
     Commit,
@@ -36,7 +33,6 @@ from pai.protocol import (
     Latest,
     Leaves,
     Message,
-    RunEnd,
     RunRecord,
     RunSource,
     Stopped,
@@ -45,11 +41,11 @@ from pai.protocol import (
     ThreadKey,
     ThreadRecord,
     ThreadSnapshot,
-    child_id,
 )
 from pai.schema import JsonObject
 from pai.stores._bags import change_events, put_in
 from pai.stores._memory_jobs import JobMethods
+from pai.stores._memory_stops import StopMethods
 from pai.stores._memory_thread import MemoryThread, copied_head, copied_run
 from pai.stores._rules import (
     SUPERSEDED,
@@ -69,7 +65,7 @@ from pai.stores._rules import (
 __all__ = ("MemoryStore", "from_url")
 
 
-class MemoryStore(JobMethods):
+class MemoryStore(JobMethods, StopMethods):
     """
     Threads that live as long as the process.
 
@@ -144,7 +140,7 @@ class MemoryStore(JobMethods):
         stopped: list[Stopped] = []
         if waits and here.active is not None:
             end = cancelled_end("superseded", here.active.usage)
-            self._end_idle(here, here.active, end, "denied", SUPERSEDED, leaves, stopped)
+            self.end_idle(here, here.active, end, "denied", SUPERSEDED, leaves, stopped)
         free = here.active is None and not here.queue
         own = here.runs[run.id] = copied_run(run)
         turn = len(here.runs)
@@ -275,7 +271,7 @@ class MemoryStore(JobMethods):
         if left:
             end = change.end
             why = GIVEN_UP if end is None else end.reason or end.status
-            self._stop_subagents(key, run_id, left, why, leaves, stopped)
+            self.stop_subagents(key, run_id, left, why, leaves, stopped)
         here.keep(run, bags)
         if change.patch is not None:
             run.patch = change.patch
@@ -307,73 +303,6 @@ class MemoryStore(JobMethods):
             # One batch: the run has not been suspended for anybody to see.
             here.join(batch, queued)
         return Committed(batch, queued is not None, run.cancel)
-
-    async def cancel(
-        self, key: ThreadKey, run_id: str, reason: str, leaves: Leaves | None = None
-    ) -> Sequence[Stopped]:
-        stopped: list[Stopped] = []
-        self._stop(key, run_id, reason, leaves, stopped)
-        return stopped
-
-    def _stop(
-        self, key: ThreadKey, run_id: str, reason: str, leaves: Leaves | None, found: list[Stopped]
-    ) -> bool:
-        """Cancel a run; whether there is one of this id."""
-        here = self._threads.get(key)
-        run = None if here is None else here.runs.get(run_id)
-        if here is None or run is None:
-            return False
-        if run.status == "running":
-            if run.cancel is None:
-                run.cancel = reason
-            found.append(Stopped(key, run_id, reason))
-        elif run.status in ("queued", "suspended"):
-            run.cancel = reason
-            was_active = run is here.active
-            end = cancelled_end(reason, run.usage)
-            self._end_idle(here, run, end, "interrupted", INTERRUPTED, leaves, found)
-            if here.active is None and not here.queue:
-                here.ready = None
-                del self._busy[key]
-            elif was_active:
-                here.ready = self._clock()
-        return True
-
-    def _end_idle(
-        self,
-        here: MemoryThread,
-        run: RunRecord,
-        end: RunEnd,
-        outcome: CallOutcome,
-        error: str,
-        leaves: Leaves | None,
-        found: list[Stopped],
-    ) -> None:
-        """End a run that no worker holds, and with it the runs of its subagents."""
-        key = here.head.key
-        jobs = () if leaves is None else leaves(copied_run(run))
-        here.jobs.write(jobs, None, self._clock())
-        batch, calls = here.end_idle(run, end, outcome, error)
-        why = end.reason or end.status
-        found.append(Stopped(key, run.id, why, batch, jobs))
-        left = [call.call_id for call in calls if leaves_subagents(call)]
-        self._stop_subagents(key, run.id, left, why, leaves, found)
-
-    def _stop_subagents(
-        self,
-        key: ThreadKey,
-        run_id: str,
-        calls: Iterable[str],
-        reason: str,
-        leaves: Leaves | None,
-        found: list[Stopped],
-    ) -> None:
-        """Cancel the runs of subagents that calls have started."""
-        for call_id in calls:
-            for place in count():
-                own = child_id(key.thread_id, run_id, call_id, place)
-                if not self._stop(ThreadKey(key.partition, own), own, reason, leaves, found):
-                    break
 
     async def update(self, key: ThreadKey, agent: str, change: ThreadChange) -> Batch:
         here = self._threads.get(key)

@@ -121,7 +121,7 @@ class Deaf(MemoryStore):
 class Heartless(MemoryStore):
     """Leaves the runs of subagents to themselves."""
 
-    def _stop_subagents(self, key, run_id, calls, reason, leaves, found):
+    def stop_subagents(self, key, run_id, calls, reason, leaves, found):
         pass
 
 
