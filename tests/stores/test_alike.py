@@ -152,6 +152,7 @@ class Alike(RuleBasedStateMachine):
         self.runner.run(self.sqlite.open())
         self.fences = dict.fromkeys([*KEYS, *SUBAGENTS], 0)
         self.touched = KEYS[0]
+        self.ends = False
         self.ghosts: list[tuple[ThreadKey, int]] = []
         self.accepted = 0
 
@@ -209,6 +210,21 @@ class Alike(RuleBasedStateMachine):
             which, "main", which.thread_id, "task", None, None, "x", reject=False, lease=None
         )
 
+    @rule(deep=st.booleans(), busy=st.booleans(), outcome=st.sampled_from(["failed", "denied"]))
+    def family(self, *, deep: bool, busy: bool, outcome: Any) -> None:
+        """A call is cut short that has started a subagent, which waits, or is worked on."""
+        top, child = KEYS[0], SUBAGENTS[0]
+        self.accept(top, "main", "r1", "go", None, None, "x", reject=False, lease=1000.0)
+        self.subagent(child)
+        if busy:
+            self.claim(child, 1000.0)
+        if deep:
+            self.subagent(SUBAGENTS[1])
+            held = CallRecord("c1", "m1", "add", "held")
+            self.commit(child, CHILD, 0, None, "", [held], None, None, None, None, None)
+        cut = CallRecord("c1", "m1", "add", "settled", outcome)
+        self.commit(top, "r1", 0, None, "", [cut], None, None, None, None, None)
+
     @rule(key=keys, lease=leases)
     def claim(self, key: ThreadKey, lease: float) -> None:
         self.touched = key
@@ -252,6 +268,7 @@ class Alike(RuleBasedStateMachine):
                 change.events.insert(0, MessageMetadata(which, {}))
             return store.commit(key, run, self.fences[key] + behind, change)
 
+        self.ends = bool(told)
         self.touched = key
         self.both(work)
 
@@ -308,7 +325,7 @@ class Alike(RuleBasedStateMachine):
         async def work(store: Store) -> Any:
             return await store.cancel(key, run, reason)
 
-        self.touched = key
+        self.touched, self.ends = key, True
         self.both(work)
 
     @rule(
@@ -331,8 +348,10 @@ class Alike(RuleBasedStateMachine):
 
     @invariant()
     def same(self) -> None:
-        for key in {self.touched, *SUBAGENTS}:
+        # What ends a call, or a run, ends runs of subagents.
+        for key in {self.touched, *(SUBAGENTS if self.ends else ())}:
             self.compare(key)
+        self.ends = False
 
     def compare(self, key: ThreadKey) -> None:
 
