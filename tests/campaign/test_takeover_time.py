@@ -17,7 +17,8 @@ from pai.protocol import RunStarted
 from pai.runtime import _engines
 from pai.testing import Hang, ScriptedModel
 
-ROOT = Path(__file__).parents[2]
+from ..processes import command
+
 LEASE = 2.0
 
 
@@ -37,12 +38,11 @@ async def hang(url: str) -> None:
 async def test_a_takeover_comes_within_the_lease_and_one_look(tmp_path: Path) -> None:
     """R-4: the lease, one look, and a second."""
     url = f"sqlite:///{tmp_path / 'pai.db'}"
-    command = "import sys, anyio; from tests.campaign.test_takeover_time import hang; anyio.run(hang, sys.argv[1])"
     agent = define_agent(name="a", model=ScriptedModel(["done"]))
 
     def killed() -> float:
         with subprocess.Popen(
-            [sys.executable, "-c", command, url], cwd=ROOT, stdout=subprocess.PIPE, text=True
+            command("tests.campaign.test_takeover_time", url), stdout=subprocess.PIPE, text=True
         ) as worker:
             assert worker.stdout is not None
             assert worker.stdout.readline() == "ready\n"
@@ -58,3 +58,7 @@ async def test_a_takeover_comes_within_the_lease_and_one_look(tmp_path: Path) ->
                     break
         took = time.monotonic() - then
     assert took < LEASE + _engines.POLL + 1
+
+
+if __name__ == "__main__":
+    anyio.run(hang, sys.argv[1])
