@@ -20,6 +20,7 @@ from pai import (
     Provide,
     Respond,
     RunContext,
+    RunHandle,
     RunPatch,
     StepContext,
     StoreError,
@@ -615,6 +616,15 @@ async def to_its_end(events: AsyncIterator[Event]) -> None:
         pass
 
 
+async def begun(run: RunHandle) -> str:
+    """The id of the subagent's run, as soon as the run's events tell of it."""
+    async for event in run.events():
+        if isinstance(event, ToolProgress):
+            told: Any = event.value
+            return str(told["runId"])
+    raise AssertionError("no subagent has begun")
+
+
 async def test_a_thread_is_deleted_while_its_subagent_works(store: str) -> None:
     """R-16: that is no failure of the tool, and the model is asked no more."""
     errors: list[BaseException] = []
@@ -622,11 +632,8 @@ async def test_a_thread_is_deleted_while_its_subagent_works(store: str) -> None:
     async with app_of(agent, store, on_runtime_error=errors.append) as app:
         thread = app.thread("main")
         run = await thread.send("go")
-        async for event in run.events():
-            if isinstance(event, ToolProgress):
-                told: Any = event.value
-                break
-        child = app.thread("main/helper", thread_id=told["runId"]).events()
+        own = await begun(run)
+        child = app.thread("main/helper", thread_id=own).events()
         await anext(child)
         await thread.delete()
         # Who watches it is told.
@@ -645,11 +652,8 @@ async def test_the_thread_of_a_subagent_alone_is_deleted(store: str) -> None:
     async with app_of(agent, store, on_runtime_error=errors.append) as app:
         thread = app.thread("main")
         run = await thread.send("go")
-        async for event in run.events():
-            if isinstance(event, ToolProgress):
-                told: Any = event.value
-                break
-        await app.thread("main/helper", thread_id=told["runId"]).delete()
+        own = await begun(run)
+        await app.thread("main/helper", thread_id=own).delete()
         with anyio.fail_after(10):
             assert (await run.result()).text == "Ok."
         (call,) = await calls_of(thread)
